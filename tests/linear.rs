@@ -446,3 +446,32 @@ fn eigenvalues_of_what_has_few_or_none() {
         }
     }
 }
+
+#[test]
+fn vectors_of_equal_values() {
+    for dtype in WIDE {
+        let n = 14;
+        let (basis, _) = random(&[n, n], dtype, 5).to(&Device::interpreter()).qr();
+        let identity = Tensor::eye(n, dtype).to(&Device::interpreter());
+        for few in [1.0, 2.0, 7.0] {
+            // As many values as that, each many times.
+            let values =
+                Tensor::arange(0.0, n as f64, 1.0).remainder(few).cast(dtype).to(&Device::interpreter());
+            let a = (&basis * values).matmul(transposed(&basis)) + &identity * 0.5;
+            let a = a.tril(0) + transposed(&a.tril(-1));
+            let ((values, vectors), (u, s, vh)) = (a.eigh(), a.svd());
+            lazuli::eval([&values, &vectors, &u, &s, &vh]).unwrap();
+            let magnitude = largest(&values);
+            let same = (&vectors * &values).matmul(transposed(&vectors));
+            assert_small(&(same - &a), magnitude, 10.0 * n as f64);
+            assert_small(&((&u * &s).matmul(&vh) - &a), magnitude, 10.0 * n as f64);
+            for orthonormal in [vectors, u, transposed(&vh)] {
+                assert_small(
+                    &(transposed(&orthonormal).matmul(&orthonormal) - &identity),
+                    1.0,
+                    20.0 * n as f64,
+                );
+            }
+        }
+    }
+}

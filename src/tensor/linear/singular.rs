@@ -151,7 +151,7 @@ fn svd(call: Call, x: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
     let (square, before) = squared(call, x)?;
     let (tridiagonal, basis, scale) = doubled(&square, n);
     let s = tridiagonal.eigenvalues(n);
-    let vectors = swapped(&basis).matmul(tridiagonal.vectors(&s)).flip(-1);
+    let vectors = swapped(&basis).matmul(tridiagonal.vectors(call, &s)?).flip(-1);
     // A vector of a small value may have a share of the one of the same value with the other sign, which has the same directions:
     // each half is one by itself.
     let orthonormal = |half: &Tensor| -> Result<Tensor> {

@@ -62,7 +62,7 @@ fn eigen(call: Call, x: &Tensor, with_vectors: bool) -> Result<(Tensor, Tensor)>
     let (tridiagonal, basis) = Tridiagonal::of(&(x / &scale), n);
     let values = tridiagonal.eigenvalues(0);
     let vectors = match with_vectors {
-        true => swapped(&basis).matmul(qr(call, &tridiagonal.vectors(&values))?.0),
+        true => swapped(&basis).matmul(qr(call, &tridiagonal.vectors(call, &values)?)?.0),
         false => basis,
     };
     let values = values * scale.squeeze(-1);

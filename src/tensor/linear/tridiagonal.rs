@@ -3,11 +3,13 @@
 use super::parts::{
     at, column, columns, identities, in_loops, lengthened, other_row_numbers, row, rows, swapped,
 };
+use super::qr::qr;
 use super::reflection::Reflection;
+use crate::tensor::arguments::call::Call;
 use crate::tensor::make::create::counting;
 use crate::tensor::scan::recurrences::scan;
 use crate::tensor::scan::scans::ScanOrder;
-use crate::{DType, Tensor};
+use crate::{DType, Result, Tensor};
 
 /// What is on the diagonal and below it, both as columns with `n` rows, of which the last one below is 0.
 pub(super) struct Tridiagonal {
@@ -83,22 +85,29 @@ impl Tridiagonal {
         (low + high) * 0.5
     }
 
-    /// A vector for each eigenvalue, as columns, of magnitude 1 in its greatest element: those of equal eigenvalues are
-    /// independent, not perpendicular. By inverse iteration from random vectors.
-    pub(super) fn vectors(&self, values: &Tensor) -> Tensor {
-        let mut x = Tensor::rand([self.n, values.node.shape.last().copied().unwrap_or(0)], 1)
-            .cast(values.node.dtype)
-            + 0.5;
-        for _ in 0..3 {
-            x = self.solved(values, &x);
-            x = &x / x.abs().max_keepdim(-2);
-        }
-        x
+    /// A vector for each eigenvalue, as columns, which are about perpendicular, by inverse iteration from random vectors.
+    pub(super) fn vectors(&self, call: Call, values: &Tensor) -> Result<Tensor> {
+        let norm = (self.diagonal.abs() + self.below.abs() + self.before().abs()).max(-2);
+        // By more than roundings apart from eigenvalues that differ by roundings: all their vectors then grow alike, and those that are
+        // perpendicular stay so.
+        let beside = values + norm * (16.0 * self.eps());
+        let step = |x: &Tensor| {
+            let x = self.solved(&beside, x);
+            &x / x.abs().max_keepdim(-2)
+        };
+        let count = values.node.shape.last().copied().unwrap_or(0);
+        let random = Tensor::rand([self.n, count], 1).cast(values.node.dtype) - 0.5;
+        let (perpendicular, _) = qr(call, &step(&step(&random)))?;
+        Ok(step(&perpendicular))
+    }
+
+    fn eps(&self) -> f64 {
+        if self.diagonal.node.dtype == DType::F64 { f64::EPSILON } else { f32::EPSILON.into() }
     }
 
     /// `x` of `(t - value) @ x = b`, column by column, with rows exchanged; pivots of 0 count as a rounding.
     fn solved(&self, values: &Tensor, b: &Tensor) -> Tensor {
-        let least = if values.node.dtype == DType::F64 { f64::EPSILON } else { f32::EPSILON.into() };
+        let least = self.eps();
         let inits = [values.ones_like(), values.zeros_like(), values.zeros_like()];
         let inputs = [&self.diagonal, &self.before(), &self.below, b];
         // Each step is given the row before, of which two entries are left, and what it comes to.
