@@ -59,6 +59,7 @@ const CONSTANT: &[&str] = &[
     "bucketize",
     "isin",
     "detach",
+    "matrix_rank",
 ];
 
 /// Numbers that differ from each other, in no order: where they begin, and how far they go.

@@ -228,6 +228,7 @@ fn heading(group: Group) -> &'static str {
         Group::Order => "Order",
         Group::Window => "Windows",
         Group::Product => "Products",
+        Group::Linear => "Linear algebra",
         Group::Norm => "Normalisation",
         Group::Constructor => "Constructors",
         Group::Random => "Random numbers",
@@ -290,7 +291,7 @@ fn the_documentation_shows_the_table() {
 // --- Vectors on the CPU ---
 
 /// Operations with loops that are left to a compiler's vectoriser, by why.
-const LOOPS_OF_NUMBERS: [(&str, &[&str]); 5] = [
+const LOOPS_OF_NUMBERS: [(&str, &[&str]); 6] = [
     ("what is put in order", &["multinomial", "randperm"]),
     (
         "positions that are computed",
@@ -306,6 +307,27 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 5] = [
             "scatter",
             "scatter_add",
             "scatter_reduce",
+        ],
+    ),
+    (
+        "entries of matrices, and rows of two or three",
+        &[
+            "cholesky",
+            "cholesky_solve",
+            "det",
+            "eigh",
+            "eigvalsh",
+            "logdet",
+            "lstsq",
+            "lu",
+            "matrix_rank",
+            "pinv",
+            "qr",
+            "slogdet",
+            "solve",
+            "solve_triangular",
+            "svd",
+            "svdvals",
         ],
     ),
     ("nothing but bytes", &["all", "any", "isfinite", "isinf", "isnan", "isneginf", "isposinf"]),

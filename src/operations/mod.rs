@@ -33,6 +33,7 @@
 mod constructors;
 mod elementwise;
 mod layers;
+mod linear;
 mod order;
 mod reductions;
 mod row;
@@ -56,6 +57,7 @@ pub fn all() -> impl Iterator<Item = &'static Operation> {
         layers::NORMS,
         layers::WINDOWS,
         layers::PRODUCTS,
+        linear::LINEAR,
         reductions::REDUCTIONS,
         order::ORDER,
         views::VIEWS,

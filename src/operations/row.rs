@@ -29,6 +29,8 @@ pub enum Group {
     Order,
     /// Products of matrices, convolutions and attention.
     Product,
+    /// Factorisations of matrices, and what is solved by them.
+    Linear,
     /// Pooling and interpolation.
     Window,
     /// Normalisation.
@@ -54,6 +56,8 @@ pub enum Accepts {
     Numbers,
     /// Floats.
     Floats,
+    /// `F32` and `F64`.
+    Wide,
     /// Integers and `Bool`.
     Bits,
     /// Integers.
@@ -72,6 +76,7 @@ impl Accepts {
             Accepts::All => true,
             Accepts::Numbers => dtype != DType::Bool,
             Accepts::Floats => dtype.is_float(),
+            Accepts::Wide => matches!(dtype, DType::F32 | DType::F64),
             Accepts::Bits => !dtype.is_float(),
             Accepts::Integers => dtype.is_int(),
         }
@@ -273,6 +278,12 @@ impl Results for Vec<Tensor> {
 impl Results for (Tensor, Tensor) {
     fn list(self) -> Vec<Tensor> {
         vec![self.0, self.1]
+    }
+}
+
+impl Results for (Tensor, Tensor, Tensor) {
+    fn list(self) -> Vec<Tensor> {
+        vec![self.0, self.1, self.2]
     }
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod ask;
 mod function;
 mod gradient;
 mod layer;
+mod linear;
 pub(crate) mod make;
 mod map;
 mod position;

@@ -118,8 +118,9 @@ impl Tensor {
         })
     }
 
-    /// So many factors of a square matrix multiplied, or of each of a batch; the identity for none. Keeps the dtype; invalid for
-    /// bools, and unless the last two dimensions are equal.
+    /// So many factors of a square matrix multiplied, or of each of a batch; the identity for none, and factors of the inverse
+    /// ([`Tensor::inv`]) for a number below 0. Keeps the dtype; invalid for bools, unless the last two dimensions are equal, and
+    /// where there is no inverse of the dtype.
     ///
     /// ```
     /// use lazuli::Tensor;
@@ -128,7 +129,7 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn matrix_power(&self, n: usize) -> Tensor {
+    pub fn matrix_power(&self, n: isize) -> Tensor {
         let call = Call::here("matrix_power");
         call.composed(|| {
             let (shape, dtype) = self.known()?;
@@ -138,7 +139,8 @@ impl Tensor {
             if rows != columns {
                 return call.fail(format!("needs square matrices, got shape {shape}"));
             }
-            let (mut result, mut square, mut rest) = (None, self.clone(), n);
+            let factor = if n < 0 { self.inv() } else { self.clone() };
+            let (mut result, mut square, mut rest) = (None, factor, n.unsigned_abs());
             while rest > 0 {
                 if rest % 2 == 1 {
                     result = Some(result.map_or(square.clone(), |result: Tensor| result.matmul(&square)));

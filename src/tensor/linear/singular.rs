@@ -1,0 +1,175 @@
+//! Singular values, and what is known from them.
+
+use super::adjoint::{of_left_vectors, of_right_vectors, of_singular_values};
+use super::parts::{columns, rows, swapped};
+use super::qr::qr;
+use super::tridiagonal::Tridiagonal;
+use super::{Matrices, matrices};
+use crate::tensor::arguments::call::Call;
+use crate::{DType, Result, Tensor};
+
+impl Tensor {
+    /// `(u, s, vh)` with this matrix equal to `u @ diag(s) @ vh`, of each matrix of a batch, in `F32` or `F64`: orthonormal columns,
+    /// singular values in descending order, and orthonormal rows. From `[…, m, n]`, with `k` the smaller of the two, `[…, m, k]`,
+    /// `[…, k]` and `[…, k, n]`. PyTorch's `torch.linalg.svd` with `full_matrices=False`.
+    ///
+    /// Each value is within some roundings of the greatest. A column of `u` may have either sign, and the row of `vh` has it as well.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from([[3.0f64, 0.0], [4.0, 5.0]]);
+    /// let (u, s, vh) = x.svd();
+    /// assert!(((u * s).matmul(&vh) - x).abs().max(..).item::<f64>()? < 1e-13);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn svd(&self) -> (Tensor, Tensor, Tensor) {
+        let call = Call::here("svd");
+        match call.compose(|| svd(call, self)) {
+            Ok(parts) => parts,
+            Err(error) => {
+                let invalid = || Tensor::invalid(error.clone());
+                (invalid(), invalid(), invalid())
+            }
+        }
+    }
+
+    /// The singular values in descending order, as by [`Tensor::svd`]. PyTorch's `torch.linalg.svdvals`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let values = Tensor::from([[0.0f64, 2.0], [3.0, 0.0]]).svdvals().to_vec::<f64>()?;
+    /// assert!((values[0] - 3.0).abs() < 1e-14 && (values[1] - 2.0).abs() < 1e-14);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn svdvals(&self) -> Tensor {
+        let call = Call::here("svdvals");
+        call.composed(|| values(call, self))
+    }
+
+    /// The pseudoinverse (Moore and Penrose's) of a matrix, or of each of a batch, in `F32` or `F64`: from `[…, m, n]`, `[…, n, m]`.
+    /// Singular values up to `max(m, n) * eps` of the greatest count as 0. PyTorch's `torch.linalg.pinv`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from([[2.0f64, 0.0], [0.0, 0.0]]);
+    /// let expected = Tensor::from([[0.5f64, 0.0], [0.0, 0.0]]);
+    /// assert!((x.pinv() - expected).abs().max(..).item::<f64>()? < 1e-14);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn pinv(&self) -> Tensor {
+        let call = Call::here("pinv");
+        call.composed(|| {
+            let of = matrices(call, self)?;
+            if of.rows.min(of.columns) == 0 {
+                return Ok(Tensor::zeros(of.of(of.columns, of.rows), of.dtype));
+            }
+            let (u, s, vh) = svd(call, self)?;
+            let inverse = counts(&of, &s).where_(s.reciprocal(), s.zeros_like() * &s);
+            Ok((swapped(&vh) * inverse.unsqueeze(-2)).matmul(swapped(&u)))
+        })
+    }
+
+    /// How many singular values of a matrix, or of each of a batch, are above `max(m, n) * eps` of the greatest, as `I64`: how many rows
+    /// are independent. PyTorch's `torch.linalg.matrix_rank`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from([[1.0f32, 2.0], [2.0, 4.0]]);
+    /// assert_eq!(x.matrix_rank().item::<i64>()?, 1);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn matrix_rank(&self) -> Tensor {
+        let call = Call::here("matrix_rank");
+        call.composed(|| {
+            let of = matrices(call, self)?;
+            if of.rows.min(of.columns) == 0 {
+                return Ok(Tensor::zeros(of.batch, DType::I64));
+            }
+            let s = values(call, self)?;
+            Ok(counts(&of, &s).sum(-1))
+        })
+    }
+}
+
+/// Which singular values, of which there are some, are more than rounding may have made of 0.
+fn counts(of: &Matrices, s: &Tensor) -> Tensor {
+    let eps = if of.dtype == DType::F64 { f64::EPSILON } else { f32::EPSILON.into() };
+    s.gt(s.slice(-1, ..1) * (of.rows.max(of.columns) as f64 * eps))
+}
+
+/// A square matrix with the same singular values, and what the left vectors of it are multiplied with, of matrices with as many
+/// rows as columns or more.
+fn squared(call: Call, x: &Tensor) -> Result<(Tensor, Option<Tensor>)> {
+    let of = matrices(call, x)?;
+    if of.rows == of.columns {
+        return Ok((x.clone(), None));
+    }
+    let (q, r) = qr(call, x)?;
+    Ok((r, Some(q)))
+}
+
+/// Of a square matrix with `n` rows: the symmetric one that has it beside its transpose, whose eigenvalues are the singular values
+/// with both signs, as a tridiagonal one; its basis; and by what entries were divided.
+fn doubled(x: &Tensor, n: usize) -> (Tridiagonal, Tensor, Tensor) {
+    // A power of two, so that squares are in range.
+    let greatest = x.abs().max_keepdim([-2, -1]);
+    let scale = greatest.eq(0.0).where_(1.0, greatest.log2().floor().exp2());
+    let x = x / &scale;
+    let none = x.zeros_like();
+    let upper = Tensor::cat([&none, &x], -1);
+    let lower = Tensor::cat([&swapped(&x), &none], -1);
+    let (tridiagonal, basis) = Tridiagonal::of(&Tensor::cat([upper, lower], -2), 2 * n);
+    (tridiagonal, basis, scale)
+}
+
+fn values(call: Call, x: &Tensor) -> Result<Tensor> {
+    let of = matrices(call, x)?;
+    let Matrices { rows: m, columns: n, dtype, .. } = of;
+    let k = m.min(n);
+    if k == 0 {
+        return Ok(Tensor::zeros(of.of(m, 0), dtype).sum(-2));
+    }
+    let (square, _) = squared(call, &if m < n { swapped(x) } else { x.clone() })?;
+    let (tridiagonal, _, scale) = doubled(&square, k);
+    // A rounding may have made a 0 negative.
+    let s = (tridiagonal.eigenvalues(k).clamp_min(0.0) * scale.squeeze(-1)).flip(-1);
+    Ok(call.derived(&s, &[x], |g, all| of_singular_values(g, &all[1])))
+}
+
+fn svd(call: Call, x: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
+    let of = matrices(call, x)?;
+    let Matrices { rows: m, columns: n, dtype, .. } = of;
+    if m.min(n) == 0 {
+        return Ok((Tensor::zeros(of.of(m, 0), dtype), values(call, x)?, Tensor::zeros(of.of(0, n), dtype)));
+    }
+    if m < n {
+        let (u, s, vh) = svd(call, &swapped(x))?;
+        return Ok((swapped(&vh), s, swapped(&u)));
+    }
+    let (square, before) = squared(call, x)?;
+    let (tridiagonal, basis, scale) = doubled(&square, n);
+    let s = tridiagonal.eigenvalues(n);
+    let vectors = swapped(&basis).matmul(tridiagonal.vectors(call, &s)?).flip(-1);
+    // A vector of a small value may have a share of the one of the same value with the other sign, which has the same directions:
+    // each half is one by itself.
+    let orthonormal = |half: &Tensor| -> Result<Tensor> {
+        let (q, r) = qr(call, half)?;
+        let sign = r.diagonal(0, -2, -1).lt(0.0).where_(-1.0, r.diagonal(0, -2, -1).ones_like());
+        Ok(columns(&q, 0, n) * sign.unsqueeze(-2))
+    };
+    let u = orthonormal(&rows(&vectors, 0, n))?;
+    let v = orthonormal(&rows(&vectors, n, 2 * n))?;
+    let u = before.map_or(u.clone(), |before| before.matmul(&u));
+    let s = (s.clamp_min(0.0) * scale.squeeze(-1)).flip(-1);
+    for part in [&u, &s, &v] {
+        part.validity()?;
+    }
+    let u = call.derived(&u, &[x], |g, all| of_left_vectors(g, &all[1]));
+    let s = call.derived(&s, &[x], |g, all| of_singular_values(g, &all[1]));
+    let vh = call.derived(&swapped(&v), &[x], |g, all| of_right_vectors(g, &all[1]));
+    Ok((u, s, vh))
+}

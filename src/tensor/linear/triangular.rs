@@ -1,0 +1,55 @@
+//! Systems whose matrix is a triangle.
+
+use super::parts::{swapped, turned};
+use super::substitution::substituted;
+use super::{square, together};
+use crate::tensor::arguments::call::Call;
+use crate::{Result, Tensor};
+
+impl Tensor {
+    /// `x` of `self @ x = b`, or, unless `left`, of `x @ self = b`, where this is a triangle: the `upper` one, or the lower one. What
+    /// is beyond its diagonal is not read, and if it `is_unit`, the diagonal counts as 1 and is not read either. Both are matrices
+    /// or batches of them, which broadcast, in `F32` or `F64`. PyTorch's `torch.linalg.solve_triangular`.
+    ///
+    /// A 0 on the diagonal makes infinities or NaN.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let (t, b) = (Tensor::from([[2.0f32, 1.0], [0.0, 4.0]]), Tensor::from([[4.0f32], [8.0]]));
+    /// assert_eq!(t.solve_triangular(&b, true, true, false).to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn solve_triangular(&self, b: impl AsRef<Tensor>, upper: bool, left: bool, is_unit: bool) -> Tensor {
+        let b = b.as_ref();
+        let call = Call::here("solve_triangular");
+        call.composed(|| {
+            let n = square(call, self)?.rows;
+            let [t, b] = together(call, self, b)?;
+            match left {
+                true => solved(call, &t, &b, n, upper, is_unit),
+                false => Ok(swapped(&solved(call, &swapped(&t), &swapped(&b), n, !upper, is_unit)?)),
+            }
+        })
+    }
+}
+
+/// `x` of `t @ x = b`.
+pub(super) fn solved(
+    call: Call,
+    t: &Tensor,
+    b: &Tensor,
+    n: usize,
+    upper: bool,
+    is_unit: bool,
+) -> Result<Tensor> {
+    let shape = &b.node.shape;
+    if shape[shape.rank() - 2] != n {
+        return call
+            .fail(format!("shapes {} and {shape} do not fit: the triangle has {n} rows", t.node.shape));
+    }
+    Ok(match upper {
+        true => substituted(&turned(t), &b.flip(-2), n, is_unit).flip(-2),
+        false => substituted(t, b, n, is_unit),
+    })
+}
