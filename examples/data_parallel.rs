@@ -8,7 +8,7 @@
 
 use std::time::Instant;
 
-use lazuli::{DType, Device, Result, Tensor, compile, eval, parallel};
+use lazuli::{DType, Device, Reduction, Result, Tensor, compile, eval, grad, parallel, tree_map};
 
 const BATCH: usize = 4096;
 const FEATURES: usize = 64;
@@ -31,18 +31,11 @@ fn devices() -> Result<Vec<Device>> {
 
 /// The sums, over a part of a batch, of the losses, of the right answers, and of the gradients.
 fn gradients((weights, x, labels): (Weights, Tensor, Tensor)) -> (Weights, [Tensor; 2]) {
-    let [w1, b1, w2, b2] = weights;
-    let hidden = (x.matmul(&w1) + b1).relu();
-    let logits = hidden.matmul(&w2) + b2;
-    let truth = labels.one_hot(CLASSES).cast(DType::F32);
-    let loss = -(logits.log_softmax(1) * &truth).sum(..);
+    let [w1, b1, w2, b2] = &weights;
+    let logits = (x.matmul(w1) + b1).relu().matmul(w2) + b2;
+    let loss = logits.cross_entropy(&labels, Reduction::Sum);
     let right = logits.argmax(1).eq(&labels).cast(DType::F32).sum(..);
-    // Backwards.
-    let of_logits = logits.softmax(1) - truth;
-    let of_hidden = of_logits.matmul(&w2.t()) * hidden.gt(0.0).cast(DType::F32);
-    let gradients =
-        [x.t().matmul(&of_hidden), of_hidden.sum(0), hidden.t().matmul(&of_logits), of_logits.sum(0)];
-    (gradients, [loss, right])
+    (grad(&loss, &weights), [loss, right])
 }
 
 /// Points around the classes' centres.
@@ -66,8 +59,7 @@ fn main() -> Result<()> {
 
     let gradients = compile(gradients);
     let descend = compile(|(weights, gradients): (Weights, Weights)| {
-        let steps = gradients.map(|gradient| gradient * (0.5 / BATCH as f64));
-        std::array::from_fn::<_, 4, _>(|number| &weights[number] - &steps[number])
+        tree_map([&weights, &gradients], |[weight, gradient]| weight - gradient * (0.5 / BATCH as f64))
     });
     let start = Instant::now();
     for step in 0..STEPS {

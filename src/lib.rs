@@ -138,7 +138,7 @@ pub use tensor::{
     Arguments, Attention, Axes, Border, Bounds, Compiled, Conv, Conv1d, Conv2d, Conv3d, CrossEntropy, Dims,
     Element, Executable, GridSample, Index, Indexing, Interpolation, Leaves, Number, Operand, Outside,
     PadMode, Pair, PerAxis, Pool, Pool1d, Pool2d, Pool3d, Quantiles, Reduction, Rounding, ScanOrder,
-    ScatterReduction, Stft, Tensors, Traceable, compile, grad, parallel, scan, vjp,
+    ScatterReduction, Stft, Tensors, Traceable, compile, grad, parallel, scan, tree_map, vjp,
 };
 pub use tune::{Tuner, TuningProgress, tune};
 pub use tuned::{TunedKernel, Tuning};

@@ -24,7 +24,7 @@ pub use arguments::element::Element;
 pub use arguments::promotion::{Number, Operand};
 pub use function::compile::{Compiled, Executable, Traceable, compile};
 pub use function::parallel;
-pub use function::tree::{Arguments, Leaves, Tensors};
+pub use function::tree::{Arguments, Leaves, Tensors, tree_map};
 pub use gradient::{grad, vjp};
 pub use layer::cross_entropy::CrossEntropy;
 pub use layer::grid::{GridSample, Outside};

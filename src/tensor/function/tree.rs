@@ -128,6 +128,37 @@ impl Leaves {
     }
 }
 
+/// A value like the given ones, which are alike: each of its tensors is what `f` makes of theirs. So one line is a step of an
+/// optimiser, whatever a model's parameters are. JAX's `tree_map`.
+///
+/// ```
+/// use lazuli::{Tensor, tree_map};
+/// let weights = (Tensor::from([1.0f32, 2.0]), vec![Tensor::from(3.0f32)]);
+/// let gradients = (Tensor::from([10.0f32, 0.0]), vec![Tensor::from(20.0f32)]);
+/// let (a, b) = tree_map([&weights, &gradients], |[w, g]| w - g * 0.1);
+/// assert_eq!((a.to_vec::<f32>()?, b[0].item::<f32>()?), (vec![0.0, 2.0], 1.0));
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+///
+/// Its tensors are invalid if the given values are not alike: of one structure, with as many tensors.
+pub fn tree_map<T: Tensors, const N: usize>(values: [&T; N], mut f: impl FnMut([&Tensor; N]) -> Tensor) -> T {
+    let all = values.map(|value| {
+        let mut leaves = Leaves::default();
+        value.to_leaves(&mut leaves);
+        leaves
+    });
+    let [first, ..] = &all[..] else { return T::from_leaves(&mut Leaves::default()) };
+    let alike =
+        |other: &Leaves| (other.tensors.len(), &other.structure) == (first.tensors.len(), &first.structure);
+    let are_alike = all.iter().all(alike);
+    let made = (0..first.tensors.len()).map(|number| match are_alike {
+        true => f(std::array::from_fn(|value| &all[value].tensors[number])),
+        false => Tensor::invalid(uneven()),
+    });
+    let tensors: Vec<Tensor> = made.collect();
+    T::from_leaves(&mut Leaves::new(tensors, first.structure.iter().copied()))
+}
+
 fn uneven() -> Error {
     Error::InvalidOperation {
         op: "from_leaves",
