@@ -17,7 +17,10 @@ type Step = Box<dyn FnMut() -> Result<f32>>;
 /// The weights, and both moments of Adam.
 type State = [Vec<Tensor>; 3];
 
-const PROGRAMS: [(&str, fn() -> Result<Step>); 5] = [
+/// Makes weights and a batch.
+type Program = fn() -> Result<Step>;
+
+const PROGRAMS: [(&str, Program); 5] = [
     ("mlp", mlp),
     ("convnet", convnet),
     ("batch_norm", batch_norm),
