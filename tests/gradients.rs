@@ -531,3 +531,22 @@ fn sums_of_many_products_stay_products() {
     let text = lazuli::explain([&lazuli::grad(&h.sum(..), &w)]).unwrap().to_string();
     assert!(!text.contains("column_reduce("), "{text}");
 }
+
+/// Parts of a tensor are joined again, with zeros for what none of them is, and added up where they overlap.
+#[test]
+fn parts_are_joined() {
+    let at = numbers(8, 24, -1.0, 1.0);
+    let squares = |x: Tensor| (x.square() * 0.5 + x).sum(..);
+    let by_parts = |x: &Tensor| {
+        let rows = x.unbind(0).unwrap();
+        squares(&rows[0] * &rows[3]) + squares(rows[2].sin())
+    };
+    checked(by_parts, &at, &[6, 4]);
+    checked(|x| squares(x.narrow(1, 1, 3) * x.narrow(1, 4, 3)) + squares(x.exp()), &at, &[3, 8]);
+    checked(|x| squares(x.narrow(1, 0, 5) * x.narrow(1, 3, 5)), &at, &[3, 8]);
+    checked(|x| squares(x.slice(0, ..1) * x.slice(0, 2..)) + squares(x.slice(1, 3..)), &at, &[3, 8]);
+    let x = Tensor::from_vec(at, [2, 12]).to(&Device::cpu());
+    let parts = x.chunk(3, 1).unwrap();
+    let dx = lazuli::grad(&(&parts[0] * parts[1].exp() * &parts[2]).sum(..), &x);
+    assert!(!dx.explain().unwrap().to_string().contains("add_grad"));
+}

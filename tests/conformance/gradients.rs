@@ -49,12 +49,14 @@ fn of_norms_losses_and_loops() {
         let [dx, dw] = grad(&loss, &[x.clone(), w.clone()]);
         let looped = x.scan_with(0, 0.0, |h, x| (h * &w + x).tanh()).square().sum(..);
         let [lx, lw] = grad(&looped, &[x.clone(), w]);
+        let gated = (x.narrow(1, 0, 18).sigmoid() * x.narrow(1, 18, 18).tanh()).sum(..);
         let sorted = x.sort(1, false).0.cumsum(1).square().sum(..);
         vec![
             near("x", dx, 1e-4, 1e-6),
             near("w", dw, 1e-4, 1e-6),
             near("loop, x", lx, 1e-4, 1e-5),
             near("loop, w", lw, 1e-4, 1e-5),
+            near("gated", grad(&gated, &x), 1e-5, 1e-6),
             near("sorted", grad(&sorted, &x), 1e-4, 1e-5),
         ]
     });

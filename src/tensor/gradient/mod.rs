@@ -6,6 +6,7 @@ mod rules;
 mod scans;
 mod site;
 mod sweep;
+mod total;
 
 use std::borrow::Borrow;
 

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use super::recurrence::Loops;
 use super::site::{Site, summed_to};
+use super::total::total;
 use crate::graph::op::Op;
 use crate::recording::{Recipe, Sources, State, TensorNode};
 use crate::tensor::arguments::call::Call;
@@ -112,20 +113,6 @@ fn recorded_as(tensor: &Tensor) -> Result<Recorded> {
         State::Recorded(recipe, sources) => (Some(recipe.clone()), sources.clone()),
         State::Invalid(_) | State::Evaluated(_) | State::Lent(_) => (None, Sources::new()),
     })
-}
-
-/// The sum of what reaches a tensor; 16-bit floats are rounded once.
-fn total(call: Call, terms: &[Tensor]) -> Result<Option<Tensor>> {
-    let [first, rest @ ..] = terms else { return Ok(None) };
-    if rest.is_empty() {
-        return Ok(Some(first.clone()));
-    }
-    let dtype = first.node.dtype;
-    let mut sum = call.cast(first, dtype.compute())?;
-    for term in rest {
-        sum = call.binary(crate::BinaryOp::Add, &sum, &call.cast(term, dtype.compute())?)?;
-    }
-    call.cast(&sum, dtype).map(Some)
 }
 
 /// `softmax_grad` for `softmax`.
