@@ -17,6 +17,7 @@ fn child() {
         "one_plan" => one_plan(),
         "again" => again(),
         "following" => following(),
+        "detached" => detached(),
         "memory" => memory(),
         "one_for_each_device" => one_for_each_device(),
         other => panic!("no scenario {other}"),
@@ -136,6 +137,27 @@ fn following() {
         if step == 3 {
             made = stats().plans_made;
         }
+    }
+    assert_eq!(stats().plans_made, made);
+}
+
+/// The same of steps whose gradients have a rule of their own, such as those that are cut off.
+#[test]
+fn what_is_detached_is_kept_as_well() {
+    child_succeeds("detached", &[]);
+}
+
+fn detached() {
+    let mut x = tensor([64]);
+    let mut made = 0;
+    for step in 0..12 {
+        let next = (&x * 0.5).cos().detach();
+        let change = (&next - &x).abs().max(..).item::<f32>().unwrap();
+        assert!(change.is_finite() && x.is_evaluated() && !next.is_evaluated());
+        if step == 4 {
+            made = stats().plans_made;
+        }
+        x = next;
     }
     assert_eq!(stats().plans_made, made);
 }

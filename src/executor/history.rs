@@ -76,7 +76,10 @@ impl History {
             let is_output = self.outputs.contains(&Arc::as_ptr(&tensor.node));
             let is_held = !is_output && Arc::strong_count(&tensor.node) > handles[number];
             let is_recorded = || {
-                matches!(&*tensor.node.state(), State::Recorded(Recipe::Op(_) | Recipe::WithNumber { .. }, _))
+                matches!(
+                    &*tensor.node.state(),
+                    State::Recorded(Recipe::Op(_) | Recipe::WithNumber { .. } | Recipe::Derived(_), _)
+                )
             };
             let (is_again, comes_after) =
                 (again(tensor), self.sources[number].iter().any(|&source| follows[source]));
