@@ -5,7 +5,7 @@
 //! target/peers/venv/bin/python benches/training.py
 //! ```
 //!
-//! Prints the first call, compilation included, and the least and the median of 15 further ones, in milliseconds.
+//! Prints the first call, which compiles what the cache does not have (`LAZULI_CACHE_DIR=` an empty folder for all), and the least and the median of 15 further ones, in milliseconds.
 
 use std::time::Instant;
 

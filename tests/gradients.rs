@@ -550,3 +550,27 @@ fn parts_are_joined() {
     let dx = lazuli::grad(&(&parts[0] * parts[1].exp() * &parts[2]).sum(..), &x);
     assert!(!dx.explain().unwrap().to_string().contains("add_grad"));
 }
+
+/// Back through copies: joins of another number of parts each time, and moves between devices.
+#[test]
+fn copies_go_back() {
+    let x = Tensor::from([1.0f32, 2.0, 3.0]).to(&Device::cpu());
+    for count in 3..8 {
+        let parts: Vec<Tensor> = (0..count).map(|n| &x * f64::from(n)).collect();
+        let joined = Tensor::cat(&parts, 0);
+        let slopes = lazuli::grad(&joined.square().sum(..), &x).to_vec::<f32>().unwrap();
+        let squares: f32 = (0..count).map(|n| (n * n) as f32).sum();
+        assert_eq!(slopes, [2.0 * squares, 4.0 * squares, 6.0 * squares], "of {count} parts");
+    }
+    let elsewhere = (&x * 2.0).to(&Device::interpreter());
+    let slopes = lazuli::grad(&elsewhere.square().sum(..), &x);
+    assert_eq!(slopes.device().unwrap(), Device::cpu());
+    assert_eq!(slopes.to_vec::<f32>().unwrap(), [8.0, 16.0, 24.0]);
+}
+
+#[test]
+fn a_step_may_be_detached_from_the_one_before() {
+    let x = Tensor::from([1.0f64, -2.0, 3.0]).to(&Device::interpreter());
+    let each = x.scan_with(0, 0.0, |h, x| h.detach() * 0.5 + x.square());
+    assert_eq!(lazuli::grad(&each.sum(..), &x).to_vec::<f64>().unwrap(), [2.0, -4.0, 6.0]);
+}
