@@ -570,7 +570,13 @@ fn copies_go_back() {
 
 #[test]
 fn a_step_may_be_detached_from_the_one_before() {
-    let x = Tensor::from([1.0f64, -2.0, 3.0]).to(&Device::interpreter());
-    let each = x.scan_with(0, 0.0, |h, x| h.detach() * 0.5 + x.square());
-    assert_eq!(lazuli::grad(&each.sum(..), &x).to_vec::<f64>().unwrap(), [2.0, -4.0, 6.0]);
+    for (device, dtype) in
+        [(Device::interpreter(), DType::F64), (Device::cpu(), DType::F32), (Device::cpu(), DType::BF16)]
+    {
+        let x = Tensor::from([1.0f64, -2.0, 3.0]).to(&device).cast(dtype);
+        let each = x.scan_with(0, 0.0, |h, x| h.detach() * 0.5 + x.square());
+        let slopes = lazuli::grad(&each.sum(..), &x).cast(DType::F64);
+        assert_eq!(each.cast(DType::F64).to_vec::<f64>().unwrap(), [1.0, 4.5, 11.25]);
+        assert_eq!(slopes.to_vec::<f64>().unwrap(), [2.0, -4.0, 6.0], "{dtype} on {device}");
+    }
 }

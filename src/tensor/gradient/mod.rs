@@ -24,7 +24,8 @@ use crate::{Error, Result, Scalar, Tensor};
 /// computes what both need once.
 ///
 /// `by` are tensors as they were used: `loss` is a function of the handles themselves and their clones. What was
-/// [evaluated](Tensor::is_evaluated) before `loss` was recorded is a constant, as is what went through [`Tensor::detach`].
+/// [evaluated](Tensor::is_evaluated) before the gradients were recorded is a constant, as is what went through
+/// [`Tensor::detach`]; values between may be kept by an evaluation of what follows from them, so record gradients before asking.
 /// Where a function has no slope, the gradient is PyTorch's: 0 for `relu` and `abs` at 0; halves where the operands of `maximum` are equal; of
 /// the largest of several elements, equal shares.
 ///

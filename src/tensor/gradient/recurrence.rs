@@ -162,6 +162,9 @@ fn replayed(body: &Body, carries: &[Tensor], elements: &[Tensor], slice: &Shape)
                 let call = Call::at(node.origin, node.location);
                 Some(Tensor::or_invalid(call.filled(constant.value, constant.role, slice)))
             }
+            Op::Cast if operands.iter().all(|operand| operand.node.dtype == node.dtype) => {
+                operands.first().map(|operand| Call::at(node.origin, node.location).detached(operand))
+            }
             op => {
                 let sources: Vec<&Tensor> = operands.iter().collect();
                 Some(Tensor::record(

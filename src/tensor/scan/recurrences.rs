@@ -413,15 +413,10 @@ impl<'a> Trace<'a> {
                 let state = tensor.node.state().clone();
                 let (op, sources) = match state {
                     State::Recorded(Recipe::Op(op), sources) => (op, sources),
-                    State::Recorded(Recipe::Derived(_), sources) if !sources.is_empty() => {
-                        match self.done.get(&Arc::as_ptr(&sources[0].node)) {
-                            Some(&id) => {
-                                self.done.insert(key, id);
-                                pending.pop();
-                            }
-                            None => pending.push(sources[0].clone()),
-                        }
-                        continue;
+                    // A constant for gradients, which is what a conversion to its own dtype stands for in a body.
+                    State::Recorded(Recipe::Derived(_), mut sources) => {
+                        sources.truncate(1);
+                        (Op::Cast, sources)
                     }
                     _ => {
                         let drawn = self.draws.0.iter().find(|(own, _)| Arc::ptr_eq(&own.node, &tensor.node));
