@@ -1,5 +1,6 @@
 //! Operations on two values, and selection between two.
 
+use super::unary::negate;
 use super::{Helpers, function, library, narrowed, needs_wrapping, register_type, zero};
 use crate::{BinaryOp, DType, Language};
 
@@ -36,6 +37,9 @@ pub fn binary(
     let dtype = dtype.compute();
     debug_assert!(op.accepts(dtype), "{op} of {dtype}");
     match op {
+        BinaryOp::Sub if dtype.is_int() && a == zero(dtype) => negate(language, dtype, b, helpers),
+        BinaryOp::Mul if dtype.is_int() && b == "-1" => negate(language, dtype, a, helpers),
+        BinaryOp::Mul if dtype.is_int() && a == "-1" => negate(language, dtype, b, helpers),
         BinaryOp::Add => arithmetic(language, "add", "+", dtype, a, b, helpers),
         BinaryOp::Sub => arithmetic(language, "sub", "-", dtype, a, b, helpers),
         BinaryOp::Mul => arithmetic(language, "mul", "*", dtype, a, b, helpers),

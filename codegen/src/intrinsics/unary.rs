@@ -44,8 +44,8 @@ pub fn unary(language: Language, op: UnaryOp, dtype: DType, x: &str, helpers: &m
     }
 }
 
-fn negate(language: Language, dtype: DType, x: &str, helpers: &mut Helpers) -> String {
-    if needs_wrapping(language, dtype) {
+pub(super) fn negate(language: Language, dtype: DType, x: &str, helpers: &mut Helpers) -> String {
+    if needs_wrapping(language, dtype) || language == Language::Cuda && dtype == DType::U32 {
         helpers.call(language, &format!("lz_neg_{dtype}"), &[x])
     } else if x.starts_with('-') {
         // A negative literal: `--x` would be a decrement.

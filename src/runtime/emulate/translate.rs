@@ -6,7 +6,12 @@
 use std::ops::Range;
 
 /// The inline PTX that has a counterpart in the shim, and that counterpart.
-const PTX: [(&str, &str); 18] = [
+const PTX: [(&str, &str); 20] = [
+    (
+        r#"asm("{ .reg .b32 t; not.b32 t, %1; add.s32 %0, t, 1; }" : "=r"(y) : "r"(x));"#,
+        "y = (int)(0U - (unsigned)x);",
+    ),
+    (r#"asm("{ .reg .b32 t; not.b32 t, %1; add.u32 %0, t, 1; }" : "=r"(y) : "r"(x));"#, "y = 0U - x;"),
     (
         r#"asm("max.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));"#,
         "c = a != a || b != b ? a + b : fmaxf(a, b);",

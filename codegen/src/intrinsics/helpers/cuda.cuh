@@ -45,8 +45,18 @@ float lz_f64_to_f32_odd(double x) {
     return (double)f == x ? f : __int_as_float(bits | 1);
 }
 
+// Not `-x`: of three integers of which some are negated, CUDA 12.6 to 13.3 take the maximum or minimum of what is not (VIMNMX3, sm_90
+// and later).
 int lz_neg_i32(int x) {
-    return (int)(0U - (unsigned)x);
+    int y;
+    asm("{ .reg .b32 t; not.b32 t, %1; add.s32 %0, t, 1; }" : "=r"(y) : "r"(x));
+    return y;
+}
+
+unsigned lz_neg_u32(unsigned x) {
+    unsigned y;
+    asm("{ .reg .b32 t; not.b32 t, %1; add.u32 %0, t, 1; }" : "=r"(y) : "r"(x));
+    return y;
 }
 
 int lz_add_i32(int a, int b) {
