@@ -138,7 +138,8 @@ fn with_items(emitted: &Emitted, kernel: &Kernel) -> Emitted {
 mod tests {
     use super::*;
 
-    const FIGURES: Figures = Figures { processors: 2, is_low_pressure: false, shared_bytes: 0 };
+    const FIGURES: Figures =
+        Figures { processors: 2, is_low_pressure: false, shared_bytes: 0, warp_groups: false };
 
     fn rows(n: usize, columns: usize) -> Kernel {
         let all = n * columns;

@@ -6,7 +6,8 @@ use lazuli_codegen::ir::{BufferId, Kernel};
 use lazuli_codegen::schedule::Figures;
 use lazuli_codegen::{Language, emit};
 
-const FIGURES: Figures = Figures { processors: 132, is_low_pressure: false, shared_bytes: 227 << 10 };
+const FIGURES: Figures =
+    Figures { processors: 132, is_low_pressure: false, shared_bytes: 227 << 10, warp_groups: false };
 
 fn kernel(text: &str) -> Kernel {
     text.parse().unwrap_or_else(|error| panic!("{error}"))

@@ -19,7 +19,7 @@ const TEXTS: usize = 512;
 /// Classes that are remembered.
 const MOST_CLASSES: usize = 2048;
 
-type EmittedCache = LruCache<(Kernel, Language, bool, u32, Option<Schedule>), Arc<Emitted>>;
+type EmittedCache = LruCache<(Kernel, (Language, u32, bool), bool, Option<Schedule>), Arc<Emitted>>;
 
 static EMITTED: Mutex<Option<EmittedCache>> = Mutex::new(None);
 
@@ -65,7 +65,8 @@ fn emit_given(
     settings: Settings,
     given: Option<Schedule>,
 ) -> Result<Arc<Emitted>, Refusal> {
-    let key = (key, settings.language, is_low_pressure, settings.shared_bytes, given);
+    let on = (settings.language, settings.shared_bytes, settings.warp_groups);
+    let key = (key, on, is_low_pressure, given);
     if let Some(emitted) = with_emitted(|cache| cache.get(&key).cloned()) {
         return Ok(emitted);
     }
@@ -119,7 +120,8 @@ fn note(choice: &Choice, emitted: &Emitted, (hash, class): (u64, Class)) {
 /// What schedules depend on.
 pub(super) fn figures(settings: Settings, is_low_pressure: bool) -> Figures {
     let processors = settings.figures().processors;
-    Figures { processors, is_low_pressure, shared_bytes: settings.shared_bytes }
+    let Settings { shared_bytes, warp_groups, .. } = settings;
+    Figures { processors, is_low_pressure, shared_bytes, warp_groups }
 }
 
 /// A kernel should take a compiler no more than this many milliseconds.

@@ -14,6 +14,8 @@ pub(crate) struct Settings {
     pub(crate) fusion: Fusion,
     /// Bytes of shared memory that a block can have (CUDA).
     pub(crate) shared_bytes: u32,
+    /// Whether groups of four warps multiply matrices in shared memory (CUDA, sm_90 alone).
+    pub(crate) warp_groups: bool,
     /// A merge that is not made.
     pub(crate) undone: Option<Cut>,
     /// What was measured on the device.

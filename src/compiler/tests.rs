@@ -16,6 +16,7 @@ const SETTINGS: Settings = Settings {
     language: Language::Cuda,
     fusion: Fusion::On,
     shared_bytes: 227 << 10,
+    warp_groups: true,
     undone: None,
     tuned: None,
 };

@@ -6,6 +6,8 @@ use crate::Fusion;
 use crate::compiler::Settings;
 use crate::fusion::cut;
 #[cfg(feature = "cuda")]
+use crate::inspect::target::has_warp_groups;
+#[cfg(feature = "cuda")]
 use crate::runtime::cuda::driver::{CudaDevice, DEFAULT_SHARED_BYTES};
 use crate::runtime::device::{Device, DeviceKind};
 #[cfg(feature = "emulate")]
@@ -17,23 +19,28 @@ const INTERPRETED_SHARED_BYTES: u32 = 227 << 10;
 
 /// What the plans for a device depend on.
 pub(crate) fn of(device: Device, fusion: Fusion) -> Settings {
-    let (language, shared_bytes) = match device.0 {
+    let (language, shared_bytes, warp_groups) = match device.0 {
         DeviceKind::Cpu(_) | DeviceKind::Interpreter | DeviceKind::Interpreted(Language::C) => {
-            (Language::C, 0)
+            (Language::C, 0, false)
         }
-        DeviceKind::Interpreted(Language::Cuda) => (Language::Cuda, INTERPRETED_SHARED_BYTES),
+        DeviceKind::Interpreted(Language::Cuda) => (Language::Cuda, INTERPRETED_SHARED_BYTES, true),
         #[cfg(feature = "cuda")]
         DeviceKind::Cuda(ordinal) => {
             // Where it is not there, nothing runs.
-            let opened = CudaDevice::open(ordinal);
-            (Language::Cuda, opened.map_or(DEFAULT_SHARED_BYTES, |device| device.shared_bytes_per_block()))
+            let opened = CudaDevice::open(ordinal).ok();
+            let of = |device: &CudaDevice| {
+                (device.shared_bytes_per_block(), has_warp_groups(device.architecture()))
+            };
+            let (shared_bytes, warp_groups) = opened.as_deref().map_or((DEFAULT_SHARED_BYTES, false), of);
+            (Language::Cuda, shared_bytes, warp_groups)
         }
         #[cfg(not(feature = "cuda"))]
-        DeviceKind::Cuda(_) => (Language::Cuda, 0),
+        DeviceKind::Cuda(_) => (Language::Cuda, 0, false),
         #[cfg(feature = "emulate")]
-        DeviceKind::Emulated => (Language::Cuda, emulate::SHARED_BYTES),
+        DeviceKind::Emulated => (Language::Cuda, emulate::SHARED_BYTES, true),
         #[cfg(not(feature = "emulate"))]
-        DeviceKind::Emulated => (Language::Cuda, 0),
+        DeviceKind::Emulated => (Language::Cuda, 0, false),
     };
-    Settings { language, fusion, shared_bytes, undone: cut::undone(), tuned: tuned::in_force(device) }
+    let (undone, tuned) = (cut::undone(), tuned::in_force(device));
+    Settings { language, fusion, shared_bytes, warp_groups, undone, tuned }
 }

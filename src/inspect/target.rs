@@ -71,12 +71,25 @@ impl Target {
                 language: Language::Cuda,
                 fusion,
                 shared_bytes: shared_bytes(architecture),
+                warp_groups: has_warp_groups(architecture),
                 undone,
                 tuned: None,
             },
-            None => Settings { language: Language::C, fusion, shared_bytes: 0, undone, tuned: None },
+            None => Settings {
+                language: Language::C,
+                fusion,
+                shared_bytes: 0,
+                warp_groups: false,
+                undone,
+                tuned: None,
+            },
         }
     }
+}
+
+/// Whether groups of four warps multiply matrices in shared memory: on compute capability 9.0 alone.
+pub(crate) fn has_warp_groups(architecture: &str) -> bool {
+    architecture.strip_prefix("sm_").is_some_and(|rest| rest.trim_end_matches('a') == "90")
 }
 
 /// Bytes of shared memory that a block can have, as the CUDA C++ Programming Guide has them for each compute capability;

@@ -263,7 +263,7 @@ kernel {name}
             all = 70 * extent,
         );
         let kernel: Kernel = text.parse().unwrap();
-        let figures = Figures { processors: 2, is_low_pressure: false, shared_bytes: 0 };
+        let figures = Figures { processors: 2, is_low_pressure: false, shared_bytes: 0, warp_groups: false };
         Arc::new(lazuli_codegen::emit(&kernel, Language::C, &figures).unwrap())
     }
 

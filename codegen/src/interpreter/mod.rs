@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 
 use crate::index::AxisId;
 use crate::ir::{ArgumentId, AxisKind, BufferId};
-use crate::nest::stmt::Type;
+use crate::nest::stmt::{GroupProduct, Type};
 use crate::nest::variable::{Local, LocalId, Var};
 use crate::nest::{Function, Nest, Parameter};
 use crate::{DType, Language, Scalar};
@@ -145,6 +145,20 @@ struct Thread {
     copies: Vec<Copied>,
     /// Groups of copies that it has committed.
     groups: u32,
+    /// Products of its group of warps that it has begun, and groups of them that it has committed.
+    products: Vec<Begun>,
+    product_groups: u32,
+}
+
+/// A product that is under way: what a thread adds to its sums when it has been awaited.
+struct Begun {
+    product: GroupProduct,
+    left: i64,
+    right: i64,
+    sums: i64,
+    /// Its number in the group of warps.
+    thread: u64,
+    group: u32,
 }
 
 /// What a thread copies: it is where it belongs when that has been awaited.
@@ -270,6 +284,8 @@ impl<'a> Machine<'a> {
             is_done: false,
             copies: Vec::new(),
             groups: 0,
+            products: Vec::new(),
+            product_groups: 0,
         }
     }
 

@@ -1,14 +1,15 @@
 //! What statements do, to all threads that come to them.
 
 use crate::nest::stmt::{
-    Copying, Expr, MatrixProduct, SCANNED_TOGETHER, Scanning, SortBy, Sorting, Step, Stmt, TileProduct,
+    Copying, Expr, GROUP_LINE, GROUP_ROWS, GROUP_TERMS, GROUP_THREADS, GroupFactor, GroupProduct,
+    MatrixProduct, ProductStep, SCANNED_TOGETHER, Scanning, SortBy, Sorting, Step, Stmt, TileProduct,
     Turning, Type,
 };
 use crate::nest::variable::{Space, Var};
 use crate::{DType, Language};
 
 use super::expression::{WARP, mul_add};
-use super::{Array, Copied, Machine, Slot, Thread, Value};
+use super::{Array, Begun, Copied, Machine, Slot, Thread, Value};
 use super::{Result, broken};
 use crate::Scalar;
 
@@ -94,6 +95,13 @@ impl Machine<'_> {
             }
             Stmt::AwaitCopies { but } => self.await_copies(*but, active),
             Stmt::MultiplyMatrices(product) => self.multiply_matrices(product, active),
+            Stmt::MultiplyGroup(product) => self.begin_product(product, active),
+            Stmt::Products(ProductStep::Await(but)) => self.await_products(*but, active),
+            Stmt::Products(ProductStep::Commit) => {
+                active.iter().for_each(|&thread| self.threads[thread].product_groups += 1);
+                Ok(())
+            }
+            Stmt::Products(ProductStep::Publish | ProductStep::Begin) => Ok(()),
             Stmt::Positions { table, positions } => {
                 self.put(*table, active, || Slot::Positions(positions.clone()))
             }
@@ -501,6 +509,66 @@ impl Machine<'_> {
                 }
                 self.write(product.sums, sums[n] + number as i64, thread, Value::Number(sum))?;
             }
+        }
+        Ok(())
+    }
+
+    /// Nothing is added before it is awaited: whoever changes a factor or asks for the sums earlier finds that out.
+    fn begin_product(&mut self, product: &GroupProduct, active: &[usize]) -> Result<()> {
+        if !(active.len() as u64).is_multiple_of(GROUP_THREADS) {
+            return Err(broken("not all threads of a group of warps multiply"));
+        }
+        let lefts = self.indices(&product.left.at, active)?;
+        let rights = self.indices(&product.right.at, active)?;
+        let sums = self.indices(&product.sums_at, active)?;
+        for (n, &thread) in active.iter().enumerate() {
+            let own = &mut self.threads[thread];
+            own.products.push(Begun {
+                product: product.clone(),
+                left: lefts[n],
+                right: rights[n],
+                sums: sums[n],
+                thread: n as u64 % GROUP_THREADS,
+                group: own.product_groups,
+            });
+        }
+        Ok(())
+    }
+
+    fn await_products(&mut self, but: u32, active: &[usize]) -> Result<()> {
+        for &thread in active {
+            let own = &mut self.threads[thread];
+            let first = own.product_groups.saturating_sub(but);
+            let (done, under_way) =
+                std::mem::take(&mut own.products).into_iter().partition(|product| product.group < first);
+            own.products = under_way;
+            let done: Vec<Begun> = done;
+            done.iter().try_for_each(|begun| self.add_product(begun, thread))?;
+        }
+        Ok(())
+    }
+
+    /// A thread's sums of a group: of two rows, eight apart, two neighbours in each eight columns.
+    fn add_product(&mut self, begun: &Begun, thread: usize) -> Result<()> {
+        let Begun { product, left, right, sums, thread: number, .. } = begun;
+        let (warp, lane) = (number / WARP as u64, number % WARP as u64);
+        for n in 0..u64::from(product.columns) * GROUP_ROWS / GROUP_THREADS {
+            let row = warp * 16 + lane / 4 + n / 2 % 2 * 8;
+            let column = n / 4 * 8 + lane % 4 * 2 + n % 2;
+            let place = sums + n as i64;
+            let mut sum = self.read(product.sums, place, thread)?.number(DType::F32);
+            for term in 0..GROUP_TERMS {
+                let factor = |factor: &GroupFactor, at: i64, own: u64| {
+                    let at = at as u64 + factor.offset(own, term);
+                    let (line, chunk, rest) = (at / GROUP_LINE, at / 8 % 8, at % 8);
+                    let at = line * GROUP_LINE + (chunk ^ (line % 8)) * 8 + rest;
+                    let value = self.read(factor.array, at as i64, thread)?;
+                    Ok(value.number(product.dtype).cast(DType::F32))
+                };
+                let (a, b) = (factor(&product.left, *left, row)?, factor(&product.right, *right, column)?);
+                sum = mul_add(DType::F32, a, b, sum);
+            }
+            self.write(product.sums, place, thread, Value::Number(sum))?;
         }
         Ok(())
     }

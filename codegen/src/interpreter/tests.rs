@@ -11,7 +11,8 @@ use crate::ir::Kernel;
 use crate::schedule::{Figures, Schedule, schedule};
 use crate::{DType, Language, Scalar};
 
-const FIGURES: Figures = Figures { processors: 4, is_low_pressure: false, shared_bytes: 64 << 10 };
+const FIGURES: Figures =
+    Figures { processors: 4, is_low_pressure: false, shared_bytes: 64 << 10, warp_groups: false };
 
 /// Multiples of 1/64, so that short sums are exact in whatever order.
 fn input(number: usize, dtype: DType, elements: u64) -> Vec<u8> {

@@ -55,7 +55,7 @@ impl Kernel {
     /// let (input, output) = (kernel.add_input(DType::F32, 1000), kernel.add_output(DType::F32, 100));
     /// let x = kernel.load(input, IndexExpr::axis(i).add(&IndexExpr::axis(o)), None);
     /// kernel.store(output, IndexExpr::axis(i), x);
-    /// let figures = Figures { processors: 2, is_low_pressure: false, shared_bytes: 0 };
+    /// let figures = Figures { processors: 2, is_low_pressure: false, shared_bytes: 0, warp_groups: false };
     /// let source = emit(&kernel, Language::Cuda, &figures)?.source;
     /// assert!(source.contains("in0[i0 + o0]"));
     /// # Ok::<(), lazuli_codegen::Refusal>(())

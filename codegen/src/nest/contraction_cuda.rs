@@ -20,11 +20,11 @@ use super::passes::launch_of_parts;
 use super::pointwise::{lanes_and_stores, split_lanes};
 use super::split::{Arrivals, all_parts, own_part, with_arrivals};
 use super::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Rem, Sub};
-use super::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
+use super::stmt::{Builtin, Expr, LoopHint, ProductStep, Stmt, Type};
 use super::variable::Var;
 use super::{Function, INDEX, Nest, Workspace};
 use crate::ir::{Kernel, Store, ValueOp};
-use crate::schedule::{Contraction, Launch, Lift, ProductSchedule, with_one_depth};
+use crate::schedule::{Contraction, Launch, Lift, ProductSchedule, Unit, with_one_depth};
 use crate::{Language, ReduceOp, Refusal};
 
 /// Threads of a warp.
@@ -72,7 +72,10 @@ pub(super) fn build(
     // Has a name for the lanes of whatever is split.
     let named = split_lanes(&flat, Some(contraction.column), 2);
     let mut function = Function::of(kernel, body, launch);
-    function.share_at_launch();
+    match schedule.unit.is_group() {
+        true => function.share_lines_at_launch(),
+        false => function.share_at_launch(),
+    }
     Ok(Nest::new(named, vec![function], workspaces))
 }
 
@@ -186,10 +189,11 @@ impl<'k> Writer<'k> {
     }
 
     /// Adds the products of all steps to the sums, from a step on. As many steps ahead as there is room for, tiles are on their
-    /// way.
+    /// way; groups of warps still read those of the step before.
     pub(super) fn add_up(&self, emitter: &mut Emitter<'k>, tiles: &[Tile<'k>], sums: &[Var], first: &Expr) {
         let slots = self.slots;
-        let ahead = slots - 1;
+        let is_group = self.plan.schedule.unit.is_group();
+        let ahead = if is_group { slots - 2 } else { slots - 1 };
         let moving = || tiles.iter().filter(|tile| tile.filled == Filled::InTurns);
         let copied = || moving().filter(|tile| tile.factor.is_copied);
         let other = || moving().filter(|tile| !tile.factor.is_copied);
@@ -220,12 +224,19 @@ impl<'k> Writer<'k> {
         if copies {
             emitter.push(Stmt::AwaitCopies { but: ahead as u32 - 1 });
         }
+        if is_group {
+            emitter.push(Stmt::Products(ProductStep::Publish));
+        }
         emitter.push(Stmt::Barrier);
         let (step, after) = (Expr::Name(self.v.step), self.v.step.then(Add, ahead));
         emitter.bind(self.v.slot, INDEX, step.then(Rem, slots));
         emitter.bind(self.v.other, INDEX, after.clone().then(Rem, slots));
         emitter.bind(self.v.next_step, INDEX, first.clone().then(Add, after.clone()));
         let (step, is_next) = (Expr::Name(self.v.next_step), after.then(Less, steps.clone()));
+        // A group goes on at once, while its products are carried out.
+        if is_group {
+            self.multiply_groups(emitter, tiles, sums);
+        }
         self.guarded(emitter, is_next.clone(), |emitter| {
             copied().for_each(|tile| self.copy(emitter, tile, &step, Some(self.v.other)));
             other().for_each(|tile| self.fetch(emitter, tile, &step));
@@ -233,9 +244,10 @@ impl<'k> Writer<'k> {
         if copies {
             emitter.push(Stmt::CommitCopies);
         }
-        match self.plan.schedule.matrices {
-            Some(_) => self.multiply_matrices(emitter, tiles, sums),
-            None => self.multiply(emitter, tiles, sums, first),
+        match self.plan.schedule.unit {
+            Unit::WarpGroup(_) => emitter.push(Stmt::Products(ProductStep::Await(1))),
+            Unit::Warp(_) => self.multiply_matrices(emitter, tiles, sums),
+            Unit::Thread => self.multiply(emitter, tiles, sums, first),
         }
         if other().next().is_some() {
             self.guarded(emitter, is_next, |emitter| {
@@ -244,6 +256,9 @@ impl<'k> Writer<'k> {
         }
         let body = emitter.close();
         emitter.push(counting(self.v.step, 0, steps, LoopHint::None).of(body));
+        if is_group {
+            emitter.push(Stmt::Products(ProductStep::Await(0)));
+        }
     }
 
     /// Begins to copy the tiles of all steps, from a step on, each into a slot of its own.
@@ -258,7 +273,7 @@ impl<'k> Writer<'k> {
     /// Adds up the products of all steps, whose tiles are in shared memory.
     pub(super) fn add_filled(&self, emitter: &mut Emitter<'k>, tiles: &[Tile<'k>], sums: &[Var], steps: u64) {
         emitter.open(&[], false);
-        match self.plan.schedule.matrices {
+        match self.plan.schedule.unit.matrices() {
             Some(_) => self.multiply_matrices(emitter, tiles, sums),
             None => self.multiply(emitter, tiles, sums, &Expr::Int(0)),
         }
@@ -299,16 +314,24 @@ impl<'k> Writer<'k> {
         let schedule = self.plan.schedule;
         let across = Expr::Int((schedule.columns / schedule.own_columns).into());
         let thread = Expr::Builtin(Builtin::ThreadX);
-        if schedule.matrices.is_none() {
+        if schedule.unit == Unit::Thread {
             emitter.bind(self.v.x, INDEX, thread.clone().then(Rem, across.clone()));
             emitter.bind(self.v.y, INDEX, thread.then(Div, across));
             return;
         }
         emitter.bind(self.v.lane, INDEX, thread.clone().then(Rem, WARP));
         let warp = Expr::Name(emitter.bind("warp", INDEX, thread.then(Div, WARP)));
+        // Each warp of a group has a quarter of its rows, and all of its columns.
+        let of_group = u64::from(schedule.unit.threads()) / WARP;
+        let unit = if of_group == 1 { warp.clone() } else { warp.clone().then(Div, of_group) };
         let (rows, columns) = (Expr::Int(schedule.own_rows.into()), Expr::Int(schedule.own_columns.into()));
-        emitter.bind(self.v.warp_row, INDEX, warp.clone().then(Div, across.clone()).then(Mul, rows));
-        emitter.bind(self.v.warp_column, INDEX, warp.then(Rem, across).then(Mul, columns));
+        let row = unit.clone().then(Div, across.clone()).then(Mul, rows);
+        let row = match of_group {
+            1 => row,
+            _ => row.then(Add, warp.then(Rem, of_group).then(Mul, u64::from(schedule.own_rows) / of_group)),
+        };
+        emitter.bind(self.v.warp_row, INDEX, row);
+        emitter.bind(self.v.warp_column, INDEX, unit.then(Rem, across).then(Mul, columns));
         // The lane's first row, and its first pair of columns.
         let row = self.v.lane.then(Div, 4);
         emitter.bind(self.v.y, INDEX, self.v.warp_row.then(Add, row));

@@ -5,8 +5,8 @@ mod expressions;
 use rustc_hash::FxHashMap;
 
 use super::stmt::{
-    Copying, Expr, LoopHint, MatrixProduct, Pairing, Scanning, SortBy, SortedRow, Sorting, Step, Stmt,
-    TileProduct, Turning, Type,
+    Copying, Expr, GroupFactor, GroupProduct, LoopHint, MatrixProduct, Pairing, ProductStep, Scanning,
+    SortBy, SortedRow, Sorting, Step, Stmt, TileProduct, Turning, Type,
 };
 use super::text::LANE;
 use super::variable::{Local, LocalId, Space, Var};
@@ -267,6 +267,18 @@ impl<'t, 'a> Reader<'t, 'a> {
                 let product = MatrixProduct { dtype, left, left_at, right, right_at, sums, sums_at };
                 Stmt::MultiplyMatrices(Box::new(product))
             }
+            "multiply_group" => {
+                let columns = self.text.number()?;
+                let (sums, sums_at) = self.element(false)?;
+                self.text.expect(",")?;
+                let left = self.group_factor()?;
+                self.text.expect(",")?;
+                let right = self.group_factor()?;
+                let dtype = self.of_dtype()?;
+                let product = GroupProduct { dtype, columns, left, right, sums, sums_at };
+                Stmt::MultiplyGroup(Box::new(product))
+            }
+            "products" => Stmt::Products(self.product_step()?),
             "multiply" => self.multiply()?,
             "turn" => self.turn()?,
             "pair" => self.pair()?,
@@ -469,6 +481,24 @@ impl<'t, 'a> Reader<'t, 'a> {
         self.text.expect(",")?;
         let count = self.after("count")?;
         Ok(Stmt::Scan(Box::new(Scanning { op, dtype, to, to_at, from, from_at, count, running })))
+    }
+
+    fn group_factor(&mut self) -> Result<GroupFactor, ParseError> {
+        let (array, at) = self.element(false)?;
+        Ok(GroupFactor { array, at, turned: self.text.eat("turned") })
+    }
+
+    fn product_step(&mut self) -> Result<ProductStep, ParseError> {
+        Ok(match self.text.word()? {
+            "publish" => ProductStep::Publish,
+            "begin" => ProductStep::Begin,
+            "commit" => ProductStep::Commit,
+            "await" => {
+                self.text.expect("but")?;
+                ProductStep::Await(self.text.number()?)
+            }
+            _ => return Err(self.text.error("expected publish, begin, commit or await")),
+        })
     }
 
     fn multiply(&mut self) -> Result<Stmt, ParseError> {

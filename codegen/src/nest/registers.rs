@@ -98,6 +98,10 @@ impl Traversal<'_> {
                     vars.into_iter().for_each(|var| self.lives(var, &sizes));
                     self.uses_all(stmt, &sizes);
                 }
+                Stmt::MultiplyGroup(product) => {
+                    self.lives(product.sums, &sizes);
+                    self.uses_all(stmt, &sizes);
+                }
                 Stmt::Assign { .. }
                 | Stmt::Arrive { .. }
                 | Stmt::MultiplyTile(_)
@@ -112,6 +116,7 @@ impl Traversal<'_> {
                 | Stmt::BeginCopy(_)
                 | Stmt::CommitCopies
                 | Stmt::AwaitCopies { .. }
+                | Stmt::Products(_)
                 | Stmt::Barrier
                 | Stmt::Return => {
                     self.uses_all(stmt, &sizes);

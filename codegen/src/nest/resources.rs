@@ -36,15 +36,25 @@ impl Local {
 impl Function {
     /// Takes what it shares from the memory that the launch provides, if a block cannot declare as much.
     pub(super) fn share_at_launch(&mut self) {
+        self.share(LINE, SHARED_BYTES);
+    }
+
+    /// Takes all that it shares from the memory that the launch provides, where lines of matrices begin at a multiple of eight.
+    pub(super) fn share_lines_at_launch(&mut self) {
+        self.share(8 * LINE, 0);
+    }
+
+    /// Takes what is more than so many bytes, and has each array begin at a multiple of others.
+    fn share(&mut self, line: u64, most: u64) {
         let shared = self.body.locals.iter_mut().filter(|local| local.space == Space::Shared(None));
         // Nothing but numbers is there.
         let (mut end, mut all): (u64, Vec<(&mut Local, u64)>) = (self.launch.shared_bytes.into(), Vec::new());
         for local in shared {
             let from = end;
-            end = (from + local.bytes(4)).next_multiple_of(LINE);
+            end = (from + local.bytes(4)).next_multiple_of(line);
             all.push((local, from));
         }
-        if end > SHARED_BYTES {
+        if end > most {
             all.into_iter().for_each(|(local, from)| local.space = Space::Shared(Some(from)));
             self.launch.shared_bytes = end as u32;
         }

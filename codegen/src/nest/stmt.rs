@@ -370,6 +370,11 @@ pub enum Stmt {
     },
     /// The threads of a warp add the product of two small matrices of 16-bit elements to their sums (CUDA).
     MultiplyMatrices(Box<MatrixProduct>),
+    /// The four warps of a group begin to add the product of two matrices in shared memory to their sums, which nobody touches
+    /// until it has been awaited (CUDA, sm_90).
+    MultiplyGroup(Box<GroupProduct>),
+    /// What comes before and behind such products.
+    Products(ProductStep),
     /// A table of positions (CPU).
     Positions {
         /// The table.
@@ -507,6 +512,71 @@ pub struct MatrixProduct {
     /// Where the thread's four begin.
     pub sums_at: Expr,
 }
+
+/// A product of 64 × 16 and 16 × `columns` elements in shared memory. They are in lines of 64, 128 bytes each, which begin at a
+/// multiple of 1024 bytes and whose eight chunks have changed places: chunk `c` of line `n` is where `c ^ n % 8` says.
+#[derive(Clone, PartialEq, Hash, Debug)]
+pub struct GroupProduct {
+    /// Of the elements: F16 or BF16.
+    pub dtype: DType,
+    /// 64, 128 or 256.
+    pub columns: u32,
+    /// The first factor: a line for each row, with terms along it.
+    pub left: GroupFactor,
+    /// The second factor: a line for each column.
+    pub right: GroupFactor,
+    /// The array of sums, which are F32.
+    pub sums: Var,
+    /// Where the thread's begin: of rows `i` and `i + 8` of its warp's sixteen, of which it has two neighbours in each eight columns.
+    pub sums_at: Expr,
+}
+
+/// A factor of a [`GroupProduct`].
+#[derive(Clone, PartialEq, Hash, Debug)]
+pub struct GroupFactor {
+    /// The array in shared memory.
+    pub array: Var,
+    /// Where the first line of the first term is, before chunks change places.
+    pub at: Expr,
+    /// Whether a line is a term's instead, with rows or columns along it: each 64 of these are a tile of 64 lines.
+    pub turned: bool,
+}
+
+/// What threads do about products of groups of warps.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ProductStep {
+    /// What the thread has put into shared memory is seen by products, those of other threads after the next barrier.
+    Publish,
+    /// Products follow that go on with the sums as they are.
+    Begin,
+    /// The products that have been begun since the last such step are a group.
+    Commit,
+    /// Waits until no more than so many of the last groups are under way.
+    Await(u32),
+}
+
+impl GroupFactor {
+    /// Elements from the first line to the one of a row or column, and to a term, before chunks change places.
+    pub(crate) fn offset(&self, own: u64, term: u64) -> u64 {
+        match self.turned {
+            true => (own / GROUP_LINE * GROUP_LINE + term) * GROUP_LINE + own % GROUP_LINE,
+            false => own * GROUP_LINE + term,
+        }
+    }
+
+    /// Elements of the product's factor, the last one included.
+    pub(crate) fn len(&self, own: u64) -> u64 {
+        self.offset(own - 1, GROUP_TERMS - 1) + 1
+    }
+}
+
+/// Elements of a line of a [`GroupFactor`].
+pub(crate) const GROUP_LINE: u64 = 64;
+
+/// Rows of a product, its terms, and the threads that carry it out.
+pub(crate) const GROUP_ROWS: u64 = 64;
+pub(crate) const GROUP_TERMS: u64 = 16;
+pub(crate) const GROUP_THREADS: u64 = 128;
 
 /// Positions that [`Scanning`] combines among themselves.
 pub const SCANNED_TOGETHER: usize = 16;

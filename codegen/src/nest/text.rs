@@ -5,8 +5,8 @@
 use std::fmt::Write;
 
 use super::stmt::{
-    Arithmetic, Builtin, Copying, Expr, LoopHint, MatrixProduct, Pairing, Scanning, SortBy, Sorting, Step,
-    Stmt, TileProduct, Turning, Type,
+    Arithmetic, Builtin, Copying, Expr, GroupFactor, GroupProduct, LoopHint, MatrixProduct, Pairing,
+    ProductStep, Scanning, SortBy, Sorting, Step, Stmt, TileProduct, Turning, Type,
 };
 use super::variable::{Local, Space, Var};
 use super::{Function, Nest, Workspace, parameter_name};
@@ -146,6 +146,21 @@ impl Writer<'_> {
                 let (left, right) = (self.element(*left, left_at), self.element(*right, right_at));
                 format!("multiply_matrices {sums}, {left}, {right} of {dtype}")
             }
+            Stmt::MultiplyGroup(product) => {
+                let GroupProduct { dtype, columns, left, right, sums, sums_at } = &**product;
+                let factor = |factor: &GroupFactor| {
+                    let turned = if factor.turned { " turned" } else { "" };
+                    format!("{}{turned}", self.element(factor.array, &factor.at))
+                };
+                let (sums, left, right) = (self.element(*sums, sums_at), factor(left), factor(right));
+                format!("multiply_group {columns} {sums}, {left}, {right} of {dtype}")
+            }
+            Stmt::Products(step) => match step {
+                ProductStep::Publish => "products publish".to_string(),
+                ProductStep::Begin => "products begin".to_string(),
+                ProductStep::Commit => "products commit".to_string(),
+                ProductStep::Await(but) => format!("products await but {but}"),
+            },
             Stmt::MultiplyTile(tile) => self.multiply(tile),
             Stmt::Turn(turning) => {
                 let Turning { dtype, to, to_at, to_row, from, from_at, from_row, depth, rows } = &**turning;

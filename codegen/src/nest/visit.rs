@@ -3,8 +3,8 @@
 use smallvec::SmallVec;
 
 use super::stmt::{
-    Copying, Expr, MatrixProduct, Pairing, Scanning, SortBy, SortedRow, Sorting, Step, Stmt, TileProduct,
-    Turning,
+    Copying, Expr, GroupProduct, MatrixProduct, Pairing, Scanning, SortBy, SortedRow, Sorting, Step, Stmt,
+    TileProduct, Turning,
 };
 use super::variable::Var;
 
@@ -125,6 +125,10 @@ macro_rules! parts {
                         let MatrixProduct { left_at, right_at, sums_at, .. } = &$($mutable)? **product;
                         parts.extend([left_at, right_at, sums_at]);
                     }
+                    Stmt::MultiplyGroup(product) => {
+                        let GroupProduct { left, right, sums_at, .. } = &$($mutable)? **product;
+                        parts.extend([&$($mutable)? left.at, &$($mutable)? right.at, sums_at]);
+                    }
                     Stmt::For { from, to, step, .. } => {
                         parts.push(from);
                         parts.push(to);
@@ -138,6 +142,7 @@ macro_rules! parts {
                     | Stmt::Block(_)
                     | Stmt::CommitCopies
                     | Stmt::AwaitCopies { .. }
+                    | Stmt::Products(_)
                     | Stmt::Barrier
                     | Stmt::Return => {}
                 }
@@ -168,6 +173,10 @@ macro_rules! parts {
                     Stmt::MultiplyMatrices(product) => {
                         let MatrixProduct { left, right, sums, .. } = &$($mutable)? **product;
                         parts.extend([left, right, sums]);
+                    }
+                    Stmt::MultiplyGroup(product) => {
+                        let GroupProduct { left, right, sums, .. } = &$($mutable)? **product;
+                        parts.extend([&$($mutable)? left.array, &$($mutable)? right.array, sums]);
                     }
                     Stmt::MultiplyTile(tile) => {
                         let TileProduct { left, right, sums, .. } = &$($mutable)? **tile;

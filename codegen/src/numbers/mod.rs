@@ -274,7 +274,12 @@ mod tests {
 
     fn emitted(kernel: &str, language: Language) -> Emitted {
         let kernel: Kernel = kernel.parse().unwrap();
-        emit(&kernel, language, &Figures { processors: 2, is_low_pressure: false, shared_bytes: 0 }).unwrap()
+        emit(
+            &kernel,
+            language,
+            &Figures { processors: 2, is_low_pressure: false, shared_bytes: 0, warp_groups: false },
+        )
+        .unwrap()
     }
 
     /// Softmax-like rows of `n` elements: a maximum, and the exponentials of the differences.

@@ -14,6 +14,8 @@ pub struct Figures {
     pub is_low_pressure: bool,
     /// Bytes of shared memory that a block can have (CUDA).
     pub shared_bytes: u32,
+    /// Whether groups of four warps multiply matrices in shared memory (CUDA, sm_90 alone).
+    pub warp_groups: bool,
 }
 
 /// Threads of a pointwise or row block.

@@ -47,8 +47,8 @@ pub(crate) use across::{
 pub use choose::schedule;
 pub use contraction::ContractionSchedule;
 pub(crate) use contraction::{Contraction, Product, consecutive_along};
-pub use contraction_cuda::ProductSchedule;
-pub(crate) use contraction_cuda::is_copied;
+pub(crate) use contraction_cuda::{LEAST_STAGES_OF_GROUPS, is_copied};
+pub use contraction_cuda::{ProductSchedule, Unit};
 pub(crate) use depth::with_one_depth;
 pub use exact::is_exact;
 pub(crate) use facts::UNROLLED_OPERATIONS;
@@ -339,9 +339,10 @@ impl fmt::Display for Schedule {
             Schedule::Product(s) => {
                 write!(f, "contraction(tile={}x{}, depth={}", s.rows, s.columns, s.depth)?;
                 let own = format!("{}x{}", s.own_rows, s.own_columns);
-                match s.matrices {
-                    None => write!(f, ", thread={own}")?,
-                    Some(of) => write!(f, ", warp={own}, {of}")?,
+                match s.unit {
+                    Unit::Thread => write!(f, ", thread={own}")?,
+                    Unit::Warp(of) => write!(f, ", warp={own}, {of}")?,
+                    Unit::WarpGroup(of) => write!(f, ", group={own}, {of}")?,
                 }
                 f.write_str(&(stages(s.stages) + &splits(s.splits)))
             }

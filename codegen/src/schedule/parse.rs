@@ -5,7 +5,7 @@ use std::str::FromStr;
 use super::{
     AxisOrder, ColumnSchedule, ContractionSchedule, PointwiseSchedule, ProductSchedule,
     RowContractionSchedule, RowProductSchedule, RowSchedule, ScanSchedule, ScatterSchedule, Schedule,
-    SortSchedule, TILE, TiledSchedule, ValueSet,
+    SortSchedule, TILE, TiledSchedule, Unit, ValueSet,
 };
 use crate::DType;
 use crate::index::AxisId;
@@ -208,10 +208,15 @@ impl<'a> Settings<'a> {
     fn product(&mut self) -> Result<ProductSchedule, ParseError> {
         let [rows, columns] = self.pair("tile")?;
         let matrices = self.matrices()?;
-        let of = if matrices.is_some() { "warp" } else { "thread" };
+        let has_groups = self.left.iter().any(|(name, ..)| *name == "group");
+        let (of, unit) = match matrices {
+            None => ("thread", Unit::Thread),
+            Some(dtype) if has_groups => ("group", Unit::WarpGroup(dtype)),
+            Some(dtype) => ("warp", Unit::Warp(dtype)),
+        };
         let [own_rows, own_columns] = self.pair(of)?;
         let (depth, stages, splits) = (self.count("depth")?, self.stages()?, self.splits()?);
-        Ok(ProductSchedule { rows, columns, depth, own_rows, own_columns, matrices, stages, splits })
+        Ok(ProductSchedule { rows, columns, depth, unit, own_rows, own_columns, stages, splits })
     }
 
     fn stages(&mut self) -> Result<u32, ParseError> {

@@ -1,6 +1,6 @@
 //! Contractions of rows on CUDA: attention, whose rows are weights that a softmax makes of products.
 
-use super::contraction_cuda::{NO_COPIES_BYTES, ProductSchedule, is_copied};
+use super::contraction_cuda::{NO_COPIES_BYTES, ProductSchedule, Unit, is_copied};
 use super::exact::is_exact;
 use super::facts::Figures;
 use super::instructions::Instruction;
@@ -89,7 +89,7 @@ impl RowProductSchedule {
             depth: self.depth,
             own_rows: if self.matrices.is_some() { WARP_ROWS } else { OWN },
             own_columns: self.own(self.elements),
-            matrices: self.matrices,
+            unit: self.matrices.map_or(Unit::Thread, Unit::Warp),
             stages: self.stages,
             splits: 1,
         }

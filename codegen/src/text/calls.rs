@@ -3,7 +3,7 @@
 use super::Printer;
 use crate::DType;
 use crate::intrinsics;
-use crate::nest::stmt::{Expr, SortBy, Sorting, Stmt, TileProduct, Turning};
+use crate::nest::stmt::{Expr, ProductStep, SortBy, Sorting, Stmt, TileProduct, Turning};
 use crate::nest::variable::Var;
 
 impl Printer<'_> {
@@ -50,6 +50,28 @@ impl Printer<'_> {
                 let arguments = [&sums, &left, &right].map(String::as_str);
                 intrinsics::multiply_matrices(product.dtype, &arguments, &mut self.helpers)
             }
+            Stmt::MultiplyGroup(product) => {
+                let sums = self.element_of(product.sums, &product.sums_at);
+                let [left, right] =
+                    [&product.left, &product.right].map(|factor| self.element_of(factor.array, &factor.at));
+                let turned = [product.left.turned, product.right.turned];
+                let arguments = [&sums, &left, &right].map(String::as_str);
+                intrinsics::multiply_group(
+                    product.columns,
+                    product.dtype,
+                    turned,
+                    &arguments,
+                    &mut self.helpers,
+                )
+            }
+            Stmt::Products(step) => match step {
+                ProductStep::Publish => intrinsics::products("publish", &mut self.helpers),
+                ProductStep::Begin => intrinsics::products("begin", &mut self.helpers),
+                ProductStep::Commit => intrinsics::products("commit", &mut self.helpers),
+                ProductStep::Await(but) => {
+                    intrinsics::products(&format!("await_but_{but}"), &mut self.helpers)
+                }
+            },
             _ => return None,
         })
     }

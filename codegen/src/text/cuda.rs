@@ -1,6 +1,7 @@
 //! What is particular to CUDA C.
 
 use super::{BLOCK_MEMORY, Printer, signature};
+use crate::nest::stmt::Stmt;
 use crate::nest::{Function, Nest};
 use crate::{DType, Language};
 
@@ -20,10 +21,19 @@ pub(super) fn print(nest: &Nest) -> String {
 /// The statements of a function, after the declaration of the shared memory that its launch provides.
 pub(super) fn body<'a>(printer: &mut Printer<'a>, function: &'a Function) -> String {
     if function.launch.shared_bytes > 0 {
-        printer.line(&format!("extern __shared__ __align__(16) unsigned char {BLOCK_MEMORY}[];"));
+        let alignment = if function.body.statements.iter().any(has_groups) { GROUP_ALIGNMENT } else { 16 };
+        printer.line(&format!("extern __shared__ __align__({alignment}) unsigned char {BLOCK_MEMORY}[];"));
     }
     printer.function(function);
     std::mem::take(&mut printer.text)
+}
+
+/// Bytes at a multiple of which lines of products of groups begin.
+const GROUP_ALIGNMENT: u32 = 1024;
+
+fn has_groups(stmt: &Stmt) -> bool {
+    matches!(stmt, Stmt::MultiplyGroup(_))
+        || stmt.bodies().into_iter().any(|body| body.iter().any(has_groups))
 }
 
 /// The functions after what they need.

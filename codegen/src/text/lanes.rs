@@ -297,6 +297,8 @@ impl Loop<'_, '_> {
             | Stmt::CommitCopies
             | Stmt::AwaitCopies { .. }
             | Stmt::MultiplyMatrices(_)
+            | Stmt::MultiplyGroup(_)
+            | Stmt::Products(_)
             | Stmt::Barrier
             | Stmt::Arrive { .. }
             | Stmt::Return => None,

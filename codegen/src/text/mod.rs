@@ -198,7 +198,9 @@ impl<'a> Printer<'a> {
             | Stmt::BeginCopy(_)
             | Stmt::CommitCopies
             | Stmt::AwaitCopies { .. }
-            | Stmt::MultiplyMatrices(_) => {
+            | Stmt::MultiplyMatrices(_)
+            | Stmt::MultiplyGroup(_)
+            | Stmt::Products(_) => {
                 if let Some(call) = self.call(stmt) {
                     self.line(&format!("{call};"));
                 }

@@ -415,7 +415,9 @@ impl<'a> Program<'a> {
 
     /// Compiles, and gives the log.
     fn compile(&self, architecture: &str, options: &[&str]) -> Result<String, String> {
-        let architecture = format!("--gpu-architecture={architecture}");
+        // With what no other GPU has: groups of warps multiply (CUDA 12.0 and later).
+        let own = if architecture == "sm_90" && self.nvrtc.version() >= (12, 0) { "a" } else { "" };
+        let architecture = format!("--gpu-architecture={architecture}{own}");
         let options = options
             .iter()
             .copied()

@@ -62,6 +62,16 @@ struct Copy {
     int line;
 };
 
+/// What a thread's group of warps multiplies while it goes on.
+struct Product {
+    lz_emu_product add;
+    float* sums;
+    const unsigned short *left, *right;
+    unsigned columns;
+    bool turned_left, turned_right;
+    unsigned group;
+};
+
 /// One CUDA thread.
 struct Thread {
     lz_emu_context context;  // first, so that a context is its thread
@@ -74,6 +84,9 @@ struct Thread {
     unsigned long long result;
     std::vector<Copy> copies;   // that nobody has waited for yet
     unsigned groups;            // of copies that it has committed
+    std::vector<Product> products;  // that it has not awaited yet
+    unsigned product_groups;    // of products that it has committed
+    bool unpublished;           // copies have landed that products do not see
 };
 
 /// Some lanes of a warp that wait for each other.
@@ -128,7 +141,7 @@ private:
     bool failed = false;
     Fiber* entered = nullptr;    // the fiber that was just given to a thread that starts
     void* scheduler_stack_pointer = nullptr;
-    alignas(128) char dynamic_shared[SHARED_BYTES + FENCE_BYTES];
+    alignas(1024) char dynamic_shared[SHARED_BYTES + FENCE_BYTES];
 };
 
 /// The machine that this thread of the operating system is running.
@@ -244,6 +257,9 @@ bool Machine::run_block(unsigned long long number) {
         thread.finished = false;
         thread.copies.clear();
         thread.groups = 0;
+        thread.products.clear();
+        thread.product_groups = 0;
+        thread.unpublished = false;
     }
     choose_order(number);
     ready.clear();
@@ -516,11 +532,35 @@ void lz_emu_await_copies(unsigned but) {
     Thread& self = running();
     auto lands = [&](const Copy& copy) {
         if (copy.group + but >= self.groups) return false;
+        self.unpublished = true;
         memcpy(copy.to, copy.from, copy.given);
         memset(copy.to + copy.given, 0, copy.bytes - copy.given);
         return true;
     };
     self.copies.erase(std::remove_if(self.copies.begin(), self.copies.end(), lands), self.copies.end());
+}
+
+void lz_emu_begin_product(lz_emu_product add, float* sums, const unsigned short* left, const unsigned short* right,
+                          unsigned columns, bool turned_left, bool turned_right, int line) {
+    Thread& self = running();
+    if (self.unpublished) machine->fail(line, "thread %u multiplies on line %d what it has copied and not published", self.index, line);
+    self.products.push_back({add, sums, left, right, columns, turned_left, turned_right, self.product_groups});
+}
+
+void lz_emu_publish() { running().unpublished = false; }
+
+void lz_emu_begin_products() {}
+
+void lz_emu_commit_products() { running().product_groups++; }
+
+void lz_emu_await_products(unsigned but) {
+    Thread& self = running();
+    auto ends = [&](const Product& product) {
+        if (product.group + but >= self.product_groups) return false;
+        product.add(product.sums, product.left, product.right, product.columns, product.turned_left, product.turned_right);
+        return true;
+    };
+    self.products.erase(std::remove_if(self.products.begin(), self.products.end(), ends), self.products.end());
 }
 
 void lz_emu_trap(int line) {

@@ -59,6 +59,18 @@ void lz_emu_begin_copy(void* to, const void* from, unsigned bytes, unsigned give
 void lz_emu_commit_copies();
 /// Waits for the thread's copies but those of its last groups.
 void lz_emu_await_copies(unsigned but);
+/// What adds a product to a thread's sums.
+typedef void (*lz_emu_product)(float* sums, const unsigned short* left, const unsigned short* right, unsigned columns,
+                               bool turned_left, bool turned_right);
+/// Begins a product of matrices in shared memory by the thread's group of warps: it is carried out when it is awaited.
+void lz_emu_begin_product(lz_emu_product product, float* sums, const unsigned short* left, const unsigned short* right,
+                          unsigned columns, bool turned_left, bool turned_right, int line);
+/// What the thread has put into shared memory so far is seen by products.
+void lz_emu_publish();
+void lz_emu_begin_products();
+void lz_emu_commit_products();
+/// Carries out the thread's products but those of its last groups.
+void lz_emu_await_products(unsigned but);
 /// These end the launch with an error.
 [[noreturn]] void lz_emu_trap(int line);
 [[noreturn]] void lz_emu_misaligned(const volatile void* address, unsigned alignment, int line);
@@ -72,7 +84,8 @@ void lz_emu_await_copies(unsigned but);
 
 #define __CUDACC__ 1
 #define __CUDACC_RTC__ 1
-#define __CUDA_ARCH__ 800
+#define __CUDA_ARCH__ 900
+#define __CUDA_ARCH_FEAT_SM90_ALL 1
 #define __global__
 #define __device__
 #define __host__

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 /// The inline PTX that has a counterpart in the shim, and that counterpart.
-const PTX: [(&str, &str); 20] = [
+const PTX: [(&str, &str); 25] = [
     (
         r#"asm("{ .reg .b32 t; not.b32 t, %1; add.s32 %0, t, 1; }" : "=r"(y) : "r"(x));"#,
         "y = (int)(0U - (unsigned)x);",
@@ -55,6 +55,11 @@ const PTX: [(&str, &str); 20] = [
     (r#"asm volatile("cp.async.wait_group 0;" ::: "memory");"#, "lz_emu_await_copies(0);"),
     (r#"asm volatile("cp.async.wait_group 1;" ::: "memory");"#, "lz_emu_await_copies(1);"),
     (r#"asm volatile("cp.async.wait_group 2;" ::: "memory");"#, "lz_emu_await_copies(2);"),
+    (r#"asm volatile("fence.proxy.async.shared::cta;" ::: "memory");"#, "lz_emu_publish();"),
+    (r#"asm volatile("wgmma.fence.sync.aligned;" ::: "memory");"#, "lz_emu_begin_products();"),
+    (r#"asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");"#, "lz_emu_commit_products();"),
+    (r#"asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");"#, "lz_emu_await_products(0);"),
+    (r#"asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");"#, "lz_emu_await_products(1);"),
     // For older processors than the shim is.
     (
         r#"asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};" : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]) : "r"(a[0]), "r"(a[1]), "r"(b[0]));"#,
@@ -90,6 +95,11 @@ pub(super) fn translate(kernel_name: &str, source: &str) -> Result<String, Strin
             "{" => depth += 1,
             "}" => depth = depth.saturating_sub(1),
             "asm" | "__asm" | "__asm__" => {
+                if let Some((length, call)) = group_product(&source[start..]) {
+                    edits.push((start..start + length, call));
+                    i += 1;
+                    continue;
+                }
                 let Some((ptx, call)) = PTX.iter().find(|(ptx, _)| source[start..].starts_with(ptx)) else {
                     let text = source[start..].lines().next().unwrap_or_default();
                     return Err(format!("line {}: no counterpart for this inline assembly: {text}", line(i)));
@@ -144,6 +154,24 @@ pub(super) fn translate(kernel_name: &str, source: &str) -> Result<String, Strin
         "\n}}\n#line 1 \"export of {kernel_name}\"\nLZ_EMU_EXPORT({kernel_name}, {launch_bounds})\n"
     ));
     Ok(text)
+}
+
+/// The call in the place of a product of a group of warps, and how long its text is: which dtypes, columns and turned lines are in
+/// the instruction.
+fn group_product(source: &str) -> Option<(usize, String)> {
+    const HEAD: &str =
+        r#"asm volatile("{ .reg .pred p; setp.ne.b32 p, 1, 0; wgmma.mma_async.sync.aligned.m64n"#;
+    let rest = source.strip_prefix(HEAD)?;
+    let end = source.find("));\n")? + 3;
+    let (columns, rest) = rest.split_once("k16.f32.")?;
+    let (dtype, _) = rest.split_once('.')?;
+    let (_, turned) = source[..end].split_once(", p, 1, 1, ")?;
+    let (turned, _) = turned.split_once(';')?;
+    let call = format!(
+        "lz_emu_begin_product(lz_add_lines_{dtype}, sums, left, right, {columns}, {turned}, __LINE__);"
+    );
+    let breaks = "\n".repeat(source[..end].matches('\n').count());
+    Some((end, call + &breaks))
 }
 
 fn is_identifier(word: &str) -> bool {
@@ -215,7 +243,7 @@ fn dynamic_shared(source: &str, declaration: &[Range<usize>]) -> Option<(String,
     let mut i = 0;
     while i < element.len() {
         if matches!(element[i], "__align__" | "alignas") {
-            // Dynamic shared memory is aligned to 128 bytes here.
+            // Dynamic shared memory is aligned to 1024 bytes here.
             i = closing(source, declaration, i + 1);
         } else {
             types.push(element[i]);

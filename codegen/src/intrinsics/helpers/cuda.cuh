@@ -48,14 +48,18 @@ float lz_f64_to_f32_odd(double x) {
 // Not `-x`: of three integers of which some are negated, CUDA 12.6 to 13.3 take the maximum or minimum of what is not (VIMNMX3, sm_90
 // and later).
 int lz_neg_i32(int x) {
-    int y;
+    int y = (int)(0U - (unsigned)x);
+#if __CUDA_ARCH__ >= 900
     asm("{ .reg .b32 t; not.b32 t, %1; add.s32 %0, t, 1; }" : "=r"(y) : "r"(x));
+#endif
     return y;
 }
 
 unsigned lz_neg_u32(unsigned x) {
-    unsigned y;
+    unsigned y = 0U - x;
+#if __CUDA_ARCH__ >= 900
     asm("{ .reg .b32 t; not.b32 t, %1; add.u32 %0, t, 1; }" : "=r"(y) : "r"(x));
+#endif
     return y;
 }
 

@@ -2,9 +2,12 @@
 
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{Kernel, ValueId, ValueOp};
+use crate::nest::contraction_cuda::WARP;
 use crate::nest::emitter::Emitter;
 use crate::nest::pointwise::split_lanes;
-use crate::schedule::{Contraction, Instruction, ProductSchedule, consecutive_along, is_copied};
+use crate::schedule::{
+    Contraction, Instruction, LEAST_STAGES_OF_GROUPS, ProductSchedule, Unit, consecutive_along, is_copied,
+};
 use crate::{DType, Language};
 
 /// Bytes of the widest access.
@@ -73,12 +76,16 @@ impl Plan<'_> {
     /// were room for.
     pub(in crate::nest) fn slots(&self, factors: &[Factor]) -> u64 {
         let copies = factors.iter().any(|factor| factor.is_copied);
-        if copies { u64::from(self.schedule.stages) } else { 2 }
+        match (copies, self.schedule.unit.is_group()) {
+            (true, _) => self.schedule.stages.into(),
+            (false, true) => LEAST_STAGES_OF_GROUPS.into(),
+            (false, false) => 2,
+        }
     }
 
     /// What is in shared memory.
     pub(in crate::nest) fn dtype(&self) -> DType {
-        self.schedule.matrices.unwrap_or(self.contraction.dtype)
+        self.schedule.unit.matrices().unwrap_or(self.contraction.dtype)
     }
 
     /// Elements of the widest access to shared memory.
@@ -90,7 +97,12 @@ impl Plan<'_> {
     pub(in crate::nest) fn layout(&self) -> Layout {
         let schedule = self.schedule;
         let (rows, columns) = (u64::from(schedule.own_rows), u64::from(schedule.own_columns));
-        let instruction = schedule.matrices.and_then(Instruction::for_factors);
+        let instruction = schedule.unit.matrices().and_then(Instruction::for_factors);
+        let rows = if schedule.unit.is_group() {
+            rows * u64::from(WARP) / u64::from(schedule.unit.threads())
+        } else {
+            rows
+        };
         match instruction {
             // A lane has two neighbours in each of two rows of a small matrix.
             Some(Instruction { rows: of_rows, columns: of_columns, .. }) => {
@@ -165,12 +177,12 @@ impl Plan<'_> {
         let size = self.dtype().size() as u64;
         let is_plain = self.schedule.stages > 1 && is_copied(self.flat, value, self.dtype());
         // What is turned on the way is copied element by element.
-        let is_turned = is_plain && is_along && self.schedule.matrices.is_none() && size >= LEAST_COPY;
+        let is_turned = is_plain && is_along && self.schedule.unit == Unit::Thread && size >= LEAST_COPY;
         let mut vector = if is_turned { 1 } else { each.min(self.group()) };
         while vector > 1 && !self.is_vector(value, axis, vector) {
             vector /= 2;
         }
-        let is_line = is_turned || !is_along || self.schedule.matrices.is_some();
+        let is_line = is_turned || !is_along || self.schedule.unit != Unit::Thread;
         let is_copied = is_plain && is_line && vector * size >= LEAST_COPY;
         let kernel = split_lanes(self.flat, Some(axis), vector as u32);
         let is_early = |id: &ValueId| match &kernel.value(*id).op {
@@ -219,24 +231,24 @@ impl Plan<'_> {
     /// threads of a warp write together is in different banks also where their vectors go along the terms. Of matrices it goes
     /// where the vectors go, as long as it is.
     pub(in crate::nest) fn pitch(&self, factor: &Factor) -> u64 {
-        match (self.schedule.matrices, factor.is_along) {
-            (None, true) if self.swaps(factor) => factor.width,
-            (None, _) => factor.width + self.group(),
-            (Some(_), true) => self.deep(),
-            (Some(_), false) => factor.width,
+        match (self.schedule.unit, factor.is_along) {
+            (Unit::Thread, true) if self.swaps(factor) => factor.width,
+            (Unit::Thread, _) => factor.width + self.group(),
+            (_, true) => self.deep(),
+            (_, false) => factor.width,
         }
     }
 
     /// Whether chunks change places within a line, where lines that are a chunk longer would have what a warp writes along
     /// more than eight terms in few banks.
     pub(in crate::nest) fn swaps(&self, factor: &Factor) -> bool {
-        self.schedule.matrices.is_none() && factor.is_along && self.deep() > 8 && !factor.is_copied
+        self.schedule.unit == Unit::Thread && factor.is_along && self.deep() > 8 && !factor.is_copied
     }
 
     /// Elements of a factor's tile.
     pub(in crate::nest) fn tile_len(&self, factor: &Factor) -> u64 {
-        match (self.schedule.matrices, factor.is_along) {
-            (Some(_), true) => factor.width * self.pitch(factor),
+        match (self.schedule.unit, factor.is_along) {
+            (Unit::Warp(_) | Unit::WarpGroup(_), true) => factor.width * self.pitch(factor),
             _ => self.deep() * self.pitch(factor),
         }
     }

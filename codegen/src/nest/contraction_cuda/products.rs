@@ -10,7 +10,10 @@ use crate::nest::lifted::{combined, of_factor, with_lifted};
 use crate::nest::loops::counting;
 use crate::nest::split::{Parts, all_parts, own_part};
 use crate::nest::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Rem, Sub};
-use crate::nest::stmt::{Builtin, Expr, LoopHint, MatrixProduct, Stmt, Type};
+use crate::nest::stmt::{
+    Builtin, Expr, GROUP_LINE, GROUP_ROWS, GROUP_TERMS, GroupFactor, GroupProduct, LoopHint, MatrixProduct,
+    ProductStep, Stmt, Type,
+};
 use crate::nest::variable::Var;
 use crate::schedule::{Contraction, Instruction, Product, ROW_ELEMENTS};
 use crate::{BinaryOp, DType, ReduceOp};
@@ -159,9 +162,45 @@ impl<'k> Writer<'k> {
         self.arrivals.reset_by(emitter, Expr::Builtin(Builtin::ThreadX));
     }
 
+    /// Begins to add the products of the tiles in the slot to the sums, as a group of warps.
+    pub(super) fn multiply_groups(&self, emitter: &mut Emitter, tiles: &[Tile], sums: &[Var]) {
+        let schedule = self.plan.schedule;
+        let Some(dtype) = schedule.unit.matrices() else { return };
+        let factor = |tile: &Tile| {
+            let factor = tile.factor;
+            let turned = !factor.is_along;
+            // The warp's own is a quarter of the group's rows.
+            let own = match factor.is_left {
+                true => self.v.warp_row.then(Div, GROUP_ROWS),
+                false => self.v.warp_column.then(Div, GROUP_ROWS),
+            };
+            let term = self.v.k.then(Mul, if turned { GROUP_TERMS * GROUP_LINE } else { GROUP_TERMS });
+            let at = mul_add(own, GROUP_ROWS * self.plan.deep(), term);
+            let at = mul_add(self.v.slot, self.plan.tile_len(factor), at);
+            GroupFactor { array: tile.shared, at, turned }
+        };
+        let of = |value: ValueId, is_left: bool| {
+            let is_own = |tile: &&Tile| (tile.factor.value, tile.factor.is_left) == (value, is_left);
+            tiles.iter().find(is_own).map(factor)
+        };
+        emitter.push(Stmt::Products(ProductStep::Begin));
+        let mut body = Vec::new();
+        for (product, &sums) in self.plan.contraction.products.iter().zip(sums) {
+            let (Some(left), Some(right)) = (of(product.left, true), of(product.right, false)) else {
+                continue;
+            };
+            let columns = schedule.own_columns;
+            let product = GroupProduct { dtype, columns, left, right, sums, sums_at: Expr::Int(0) };
+            body.push(Stmt::MultiplyGroup(Box::new(product)));
+        }
+        let terms = Expr::Int(self.plan.deep() / GROUP_TERMS);
+        emitter.push(counting(self.v.k, 0, terms, LoopHint::Unroll).of(body));
+        emitter.push(Stmt::Products(ProductStep::Commit));
+    }
+
     /// Adds the products of the tiles in the slot to the sums, a small matrix of each at a time.
     pub(super) fn multiply_matrices(&self, emitter: &mut Emitter, tiles: &[Tile], sums: &[Var]) {
-        let Some(of) = self.plan.schedule.matrices.and_then(Instruction::for_factors) else { return };
+        let Some(of) = self.plan.schedule.unit.matrices().and_then(Instruction::for_factors) else { return };
         let int = |n: u32| Expr::Int(n.into());
         emitter.open(&[], false);
         let parts: Vec<Var> = tiles.iter().map(|tile| self.load_matrices(emitter, tile, of)).collect();

@@ -10,8 +10,9 @@ use crate::nest::accumulate::{mul_add, set};
 use crate::nest::emitter::Emitter;
 use crate::nest::pointwise::unrolled_lanes;
 use crate::nest::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Rem, Sub, Xor};
-use crate::nest::stmt::{Builtin, Copying, Expr, Stmt, Type};
+use crate::nest::stmt::{Builtin, Copying, Expr, GROUP_LINE, Stmt, Type};
 use crate::nest::variable::Var;
+use crate::schedule::Unit;
 
 /// Chunks of 16 bytes that all banks of shared memory hold: 32 of 4 bytes.
 const BANK_CHUNKS: u64 = 8;
@@ -156,7 +157,7 @@ impl<'k> Writer<'k> {
             }
             let width = factor.vector;
             // Whether a vector stays one.
-            let is_line = !factor.is_along || self.plan.schedule.matrices.is_some();
+            let is_line = !factor.is_along || self.plan.schedule.unit != Unit::Thread;
             let row = in_slot(self.slot_of(factor, None));
             let copy = |array, at| {
                 let index = row.clone();
@@ -189,7 +190,7 @@ impl<'k> Writer<'k> {
     pub(super) fn slot_of(&self, factor: &Factor, lane: Option<Expr>) -> Expr {
         let (along, across) = (Expr::Name(self.v.along), Expr::Name(self.v.across));
         let width = Expr::Int(factor.vector);
-        if self.plan.schedule.matrices.is_some() {
+        if self.plan.schedule.unit != Unit::Thread {
             let (line, vector) = if factor.is_along { (across, along) } else { (along, across) };
             if factor.vector == self.plan.group() {
                 return self.chunk(factor, line, vector);
@@ -225,6 +226,12 @@ impl<'k> Writer<'k> {
     /// Where a chunk of 16 bytes of a line of a tile of matrices is. Eight neighbouring lines have theirs in different banks:
     /// chunks change places within a line.
     pub(super) fn chunk(&self, factor: &Factor, line: Expr, chunk: Expr) -> Expr {
+        if self.plan.schedule.unit.is_group() && !factor.is_along {
+            // Lines of 64 elements, of all terms before those of the next 64.
+            let of_line = GROUP_LINE / self.plan.group();
+            let tile = chunk.clone().then(Div, of_line).then(Mul, self.plan.deep() * GROUP_LINE);
+            return tile.then(Add, self.chunk_of(GROUP_LINE, line, chunk.then(Rem, of_line)));
+        }
         self.chunk_of(self.plan.pitch(factor), line, chunk)
     }
 

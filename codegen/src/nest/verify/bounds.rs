@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::error::{NestError, array, name};
 use crate::index::{Atom, AxisId, IndexExpr, gcd};
-use crate::nest::stmt::{Arithmetic, Builtin, Expr, Step, Stmt};
+use crate::nest::stmt::{Arithmetic, Builtin, Expr, GROUP_ROWS, GROUP_THREADS, Step, Stmt};
 use crate::nest::text::expression;
 use crate::nest::variable::Var;
 use crate::nest::{Function, Nest, Parameter};
@@ -124,6 +124,14 @@ impl Traversal<'_> {
                 self.elements(product.left, &product.left_at, &IndexExpr::constant(4))?;
                 self.elements(product.right, &product.right_at, &IndexExpr::constant(2))?;
                 self.elements(product.sums, &product.sums_at, &IndexExpr::constant(4))?;
+            }
+            Stmt::MultiplyGroup(product) => {
+                let columns = u64::from(product.columns);
+                for (own, factor) in [(GROUP_ROWS, &product.left), (columns, &product.right)] {
+                    self.elements(factor.array, &factor.at, &IndexExpr::constant(factor.len(own) as i64))?;
+                }
+                let sums = columns * GROUP_ROWS / GROUP_THREADS;
+                self.elements(product.sums, &product.sums_at, &IndexExpr::constant(sums as i64))?;
             }
             // Which buffer it is, and how long, is not known.
             Stmt::Part { part, .. } => self.parts.push(*part),

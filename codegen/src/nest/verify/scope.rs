@@ -163,6 +163,13 @@ impl Scope<'_> {
                     .try_for_each(|(var, at)| self.elements(var, at, Type::Register(DType::U32)))?;
                 self.elements(product.sums, &product.sums_at, Type::Register(DType::F32))
             }
+            Stmt::MultiplyGroup(product) => {
+                self.changes(product.sums)?;
+                for factor in [&product.left, &product.right] {
+                    self.elements(factor.array, &factor.at, Type::Memory(product.dtype))?;
+                }
+                self.elements(product.sums, &product.sums_at, Type::Register(DType::F32))
+            }
             Stmt::Positions { table, .. } => self.define(*table),
             Stmt::Buffers { table, buffers, dtype } => {
                 let of = |var: &Var| self.elements(*var, &Expr::Int(0), Type::Memory(*dtype));
@@ -180,7 +187,11 @@ impl Scope<'_> {
                 self.elements(*counters, index, Type::Index)?;
                 self.expect(count, Type::Index)
             }
-            Stmt::CommitCopies | Stmt::AwaitCopies { .. } | Stmt::Barrier | Stmt::Return => Ok(()),
+            Stmt::CommitCopies
+            | Stmt::AwaitCopies { .. }
+            | Stmt::Products(_)
+            | Stmt::Barrier
+            | Stmt::Return => Ok(()),
             // Not here.
             Stmt::Let { .. }
             | Stmt::Declare { .. }

@@ -179,6 +179,14 @@ impl Traversal<'_> {
                 by_warps("matrices of a warp", reached)?;
                 self.grow(product.sums, Threads);
             }
+            Stmt::MultiplyGroup(product) => {
+                by_warps("products of a group of warps", reached)?;
+                for factor in [&product.left, &product.right] {
+                    self.read(factor.array, &factor.at)?;
+                }
+                self.grow(product.sums, Threads);
+            }
+            Stmt::Products(_) => by_warps("products of a group of warps", reached)?,
             // A core's.
             Stmt::MultiplyTile(_)
             | Stmt::Turn(_)

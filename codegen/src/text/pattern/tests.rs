@@ -89,7 +89,7 @@ const KERNELS: [fn(u64, u64) -> String; 9] = [
 /// What a pattern gives is what would be printed, over sizes of all kinds; most are found.
 #[test]
 fn patterns_give_what_is_printed() {
-    let figures = Figures { processors: 2, is_low_pressure: false, shared_bytes: 0 };
+    let figures = Figures { processors: 2, is_low_pressure: false, shared_bytes: 0, warp_groups: false };
     let mut state = 1u64;
     let mut size = || {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -123,7 +123,7 @@ fn patterns_give_what_is_printed() {
 /// Rows of every length, as of what grows, are printed for few of them.
 #[test]
 fn few_of_many_sizes_are_printed() {
-    let figures = Figures { processors: 2, is_low_pressure: false, shared_bytes: 0 };
+    let figures = Figures { processors: 2, is_low_pressure: false, shared_bytes: 0, warp_groups: false };
     let mut printed = 0;
     for n in 64..564 {
         let kernel = KERNELS[0](n, 6);
