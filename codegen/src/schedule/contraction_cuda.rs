@@ -132,6 +132,9 @@ const GROUP_PRODUCTS: f64 = 1265.0;
 /// Bytes that a multiprocessor gets of the second-level cache in a clock: products of bf16 read 4.9 TB/s on an H200.
 const CACHE_BYTES: f64 = 24.0;
 
+/// Clocks of a step of a group in which a multiprocessor does nothing, if it has that block alone.
+const GROUP_STEP: f64 = 320.0;
+
 /// Rows from which on groups of warps multiply: theirs are 64 at least.
 const LEAST_ROWS_OF_GROUPS: u64 = 33;
 
@@ -170,7 +173,7 @@ const GROUPS_SHARED_BYTES: u32 = 227 << 10;
 
 /// What an extent that the launch says counts as, so that few texts hold for all: the least of these that it is not above. More
 /// count as the last one, and do not divide their terms.
-const CLASSES: [u64; 5] = [16, 64, 256, 1024, MANY];
+const CLASSES: [u64; 9] = [16, 32, 64, 128, 256, 512, 1024, 2048, MANY];
 const MANY: u64 = 4096;
 
 impl ProductSchedule {
@@ -214,7 +217,8 @@ impl ProductSchedule {
 
     fn of(tile: &Tile, unit: Unit, splits: u32) -> ProductSchedule {
         let Tile { block: [rows, columns], own: [own_rows, own_columns], depth, .. } = *tile;
-        ProductSchedule { rows, columns, depth, unit, own_rows, own_columns, stages: 1, splits }
+        let stages = if unit.is_group() { STAGES_OF_GROUPS } else { 1 };
+        ProductSchedule { rows, columns, depth, unit, own_rows, own_columns, stages, splits }
     }
 
     /// Checks that it is a tile of the table with no more sums than the chosen one, and as the terms are split there.
@@ -253,11 +257,7 @@ impl ProductSchedule {
     /// Other tiles of the table, and other parts of the terms.
     pub(super) fn beside(self) -> impl Iterator<Item = ProductSchedule> {
         let tiles = ProductSchedule::table(self.unit).iter();
-        let tiles = tiles.map(move |tile| {
-            let of = ProductSchedule::of(tile, self.unit, self.splits);
-            let stages = if self.unit.is_group() { self.stages } else { of.stages };
-            ProductSchedule { stages, ..of }
-        });
+        let tiles = tiles.map(move |tile| ProductSchedule::of(tile, self.unit, self.splits));
         let splits =
             [self.splits / 2, self.splits.saturating_mul(2), 1].into_iter().filter(|&splits| splits > 0);
         tiles.chain(splits.map(move |splits| ProductSchedule { splits, ..self }))
@@ -303,9 +303,8 @@ impl Contraction {
         let registers = (self.sum.size() as u32 / 4).max(1) * self.products.len() as u32;
         let unit = matrices.map_or(Unit::Thread, Unit::Warp);
         let has_groups = figures.warp_groups && extents[1] >= LEAST_ROWS_OF_GROUPS;
-        let units = [matrices.filter(|_| has_groups).map(Unit::WarpGroup), Some(unit)];
-        let fits = |(tile, unit): &(&Tile, Unit)| {
-            let schedule = ProductSchedule::of(tile, *unit, 1);
+        let fits = |tile: &&Tile, unit: Unit| {
+            let schedule = ProductSchedule::of(tile, unit, 1);
             let most_sums = match unit {
                 Unit::Warp(_) | Unit::Thread if self.products.len() > 1 => MOST_SUMS_OF_SEVERAL,
                 _ => MOST_SUMS,
@@ -317,14 +316,17 @@ impl Contraction {
             false => (extents[3] / SPLIT_TERMS).clamp(1, MOST_SPLITS),
         };
         let splits = || (0..).map(|n| 1u64 << n).take_while(|&splits| splits <= most_splits);
-        let tiles = units.into_iter().flatten();
-        let tiles = tiles.flat_map(|unit| ProductSchedule::table(unit).iter().map(move |tile| (tile, unit)));
-        let candidates = tiles.filter(fits).flat_map(|tile| splits().map(move |splits| (tile, splits)));
-        let timed = candidates.map(|((tile, unit), splits)| {
-            let schedule = ProductSchedule::of(tile, unit, splits as u32);
-            (self.clocks(&schedule, tile.reaches, extents, figures), schedule)
-        });
-        let best = timed.min_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, schedule)| schedule);
+        let best_of = |unit: Unit| {
+            let tiles = ProductSchedule::table(unit).iter().filter(|tile| fits(tile, unit));
+            let candidates = tiles.flat_map(|tile| splits().map(move |splits| (tile, splits)));
+            let timed = candidates.map(|(tile, splits)| {
+                let schedule = ProductSchedule::of(tile, unit, splits as u32);
+                (self.clocks(&schedule, tile.reaches, extents, figures), schedule)
+            });
+            timed.min_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, schedule)| schedule)
+        };
+        let groups = matrices.filter(|_| has_groups).map(Unit::WarpGroup);
+        let best = groups.and_then(best_of).or_else(|| best_of(unit));
         let least = || ProductSchedule::table(unit).last().map(|tile| ProductSchedule::of(tile, unit, 1));
         let Some(schedule) = best.or_else(least) else {
             return ProductSchedule::of(&THREADS[1], Unit::Thread, 1);
@@ -370,7 +372,18 @@ impl Contraction {
             }
         };
         let terms = terms.div_ceil(splits).next_multiple_of(schedule.depth.into());
-        turns as f64 * terms as f64 * multiplied.max(read) + merged
+        let of_term = match schedule.unit {
+            // As many blocks as there is room for multiply at a time, and the last ones may be alone.
+            Unit::WarpGroup(_) => {
+                let step = GROUP_STEP / f64::from(schedule.depth);
+                let most = u64::from(schedule.at_once(self));
+                let rest = turns % most;
+                let alone = if rest > 0 { (most - rest) as f64 / most as f64 } else { 0.0 };
+                turns as f64 * multiplied + alone * step
+            }
+            _ => turns as f64 * multiplied.max(read),
+        };
+        terms as f64 * of_term + merged
     }
 
     /// As many tiles as blocks have shared memory for, where factors are elements of memory as they are.
