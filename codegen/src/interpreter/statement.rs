@@ -1,7 +1,7 @@
 //! What statements do, to all threads that come to them.
 
 use crate::nest::stmt::{
-    Copying, Expr, GROUP_LINE, GROUP_ROWS, GROUP_TERMS, GROUP_THREADS, GroupFactor, GroupProduct,
+    Copying, Expr, GROUP_LINE, GROUP_ROWS, GROUP_TERMS, GROUP_THREADS, GroupFactor, GroupProduct, Lines,
     MatrixProduct, ProductStep, SCANNED_TOGETHER, Scanning, SortBy, Sorting, Step, Stmt, TileProduct,
     Turning, Type,
 };
@@ -501,8 +501,17 @@ impl Machine<'_> {
                 for term in 0..16 {
                     let place = |own: usize| first + own % 8 * 4 + term % 8 / 2;
                     let (a, b) = (place(row), place(column));
-                    let part_of_left = lefts[a] + (row / 8 + term / 8 * 2) as i64;
-                    let left = self.half(product.left, part_of_left, active[a], (term, product.dtype))?;
+                    let part_of_left = (row / 8 + term / 8 * 2) as i64;
+                    let left = match self.local(product.left).map(|(_, local)| local.ty) {
+                        Some(Type::Memory(dtype)) => {
+                            let at = lefts[a] + part_of_left * 2 + (term % 2) as i64;
+                            self.read(product.left, at, active[a])?.number(dtype).cast(DType::F32)
+                        }
+                        _ => {
+                            let at = lefts[a] + part_of_left;
+                            self.half(product.left, at, active[a], (term, product.dtype))?
+                        }
+                    };
                     let right = rights[b] + (term / 8) as i64;
                     let right = self.half(product.right, right, active[b], (term, product.dtype))?;
                     sum = mul_add(DType::F32, left, right, sum);
@@ -560,6 +569,12 @@ impl Machine<'_> {
             for term in 0..GROUP_TERMS {
                 let factor = |factor: &GroupFactor, at: i64, own: u64| {
                     let at = at as u64 + factor.offset(own, term);
+                    if factor.lines == Lines::Own {
+                        // Two neighbours of each eight terms are a thread's of the four that have a row.
+                        let owner = thread - lane as usize % 4 + term as usize % 8 / 2;
+                        let value = self.read(factor.array, at as i64, owner)?;
+                        return Ok(value.number(product.dtype).cast(DType::F32));
+                    }
                     let (line, chunk, rest) = (at / GROUP_LINE, at / 8 % 8, at % 8);
                     let at = line * GROUP_LINE + (chunk ^ (line % 8)) * 8 + rest;
                     let value = self.read(factor.array, at as i64, thread)?;

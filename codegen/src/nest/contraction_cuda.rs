@@ -108,7 +108,12 @@ pub(super) enum Filled {
     InTurns,
     /// Before the first step: each step has a slot of its own.
     Before,
-    /// They are computed there, as whole rows.
+    /// All of them while those before are read, which took as many steps: each step has two slots.
+    Ahead {
+        /// How many.
+        steps: u64,
+    },
+    /// They are computed, as whole rows: by single elements in shared memory, of matrices in what threads have of them.
     Computed,
 }
 
@@ -176,7 +181,8 @@ impl<'k> Writer<'k> {
 
     fn body(&self, emitter: &mut Emitter<'k>, factors: &'k [Factor]) {
         self.begin(emitter);
-        let tiles: Vec<Tile> = factors.iter().map(|factor| self.declare(emitter, factor)).collect();
+        let tiles: Vec<Tile> =
+            factors.iter().map(|factor| self.declare(emitter, factor, Filled::InTurns)).collect();
         let products = &self.plan.contraction.products;
         let sums: Vec<Var> =
             products.iter().map(|product| self.declare_sums(emitter, product.lift)).collect();
@@ -235,7 +241,9 @@ impl<'k> Writer<'k> {
         let (step, is_next) = (Expr::Name(self.v.next_step), after.then(Less, steps.clone()));
         // A group goes on at once, while its products are carried out.
         if is_group {
+            emitter.push(Stmt::Products(ProductStep::Begin));
             self.multiply_groups(emitter, tiles, sums);
+            emitter.push(Stmt::Products(ProductStep::Commit));
         }
         self.guarded(emitter, is_next.clone(), |emitter| {
             copied().for_each(|tile| self.copy(emitter, tile, &step, Some(self.v.other)));
@@ -270,15 +278,23 @@ impl<'k> Writer<'k> {
         emitter.push(counting(self.v.stage, 0, Expr::Int(steps), LoopHint::Unroll).of(body));
     }
 
-    /// Adds up the products of all steps, whose tiles are in shared memory.
+    /// Adds up the products of all steps, whose tiles are in shared memory; those of groups of warps are on their way then.
     pub(super) fn add_filled(&self, emitter: &mut Emitter<'k>, tiles: &[Tile<'k>], sums: &[Var], steps: u64) {
+        let is_group = self.plan.schedule.unit.is_group();
+        if is_group {
+            emitter.push(Stmt::Products(ProductStep::Begin));
+        }
         emitter.open(&[], false);
-        match self.plan.schedule.unit.matrices() {
-            Some(_) => self.multiply_matrices(emitter, tiles, sums),
-            None => self.multiply(emitter, tiles, sums, &Expr::Int(0)),
+        match self.plan.schedule.unit {
+            Unit::WarpGroup(_) => self.multiply_groups(emitter, tiles, sums),
+            Unit::Warp(_) => self.multiply_matrices(emitter, tiles, sums),
+            Unit::Thread => self.multiply(emitter, tiles, sums, &Expr::Int(0)),
         }
         let body = emitter.close();
         emitter.push(counting(self.v.step, 0, Expr::Int(steps), LoopHint::Unroll).of(body));
+        if is_group {
+            emitter.push(Stmt::Products(ProductStep::Commit));
+        }
     }
 
     fn guarded(&self, emitter: &mut Emitter<'k>, condition: Expr, body: impl FnOnce(&mut Emitter<'k>)) {
@@ -340,10 +356,11 @@ impl<'k> Writer<'k> {
         emitter.bind(self.v.x, INDEX, first.then(Add, pair));
     }
 
-    pub(super) fn declare(&self, emitter: &mut Emitter, factor: &'k Factor) -> Tile<'k> {
+    pub(super) fn declare(&self, emitter: &mut Emitter, factor: &'k Factor, filled: Filled) -> Tile<'k> {
         let dtype = self.plan.dtype();
         let shared = emitter.fresh(if factor.is_left { "left" } else { "right" });
-        let len = self.slots * self.plan.tile_len(factor);
+        let slots = if let Filled::Ahead { steps } = filled { 2 * steps } else { self.slots };
+        let len = slots * self.plan.tile_len(factor);
         let shared = emitter.share(shared, Type::Memory(dtype), len);
         let mut next = Vec::new();
         for &id in &factor.early {
@@ -357,7 +374,7 @@ impl<'k> Writer<'k> {
             };
             next.push(emitter.array(var, ty, factor.turns * factor.vector));
         }
-        Tile { factor, shared, next, filled: Filled::InTurns }
+        Tile { factor, shared, next, filled }
     }
 
     pub(super) fn declare_sums(&self, emitter: &mut Emitter, lift: Option<Lift>) -> Var {

@@ -5,7 +5,7 @@ mod expressions;
 use rustc_hash::FxHashMap;
 
 use super::stmt::{
-    Copying, Expr, GroupFactor, GroupProduct, LoopHint, MatrixProduct, Pairing, ProductStep, Scanning,
+    Copying, Expr, GroupFactor, GroupProduct, Lines, LoopHint, MatrixProduct, Pairing, ProductStep, Scanning,
     SortBy, SortedRow, Sorting, Step, Stmt, TileProduct, Turning, Type,
 };
 use super::text::LANE;
@@ -485,7 +485,12 @@ impl<'t, 'a> Reader<'t, 'a> {
 
     fn group_factor(&mut self) -> Result<GroupFactor, ParseError> {
         let (array, at) = self.element(false)?;
-        Ok(GroupFactor { array, at, turned: self.text.eat("turned") })
+        let lines = match () {
+            () if self.text.eat("turned") => Lines::Turned,
+            () if self.text.eat("own") => Lines::Own,
+            () => Lines::Along,
+        };
+        Ok(GroupFactor { array, at, lines })
     }
 
     fn product_step(&mut self) -> Result<ProductStep, ParseError> {

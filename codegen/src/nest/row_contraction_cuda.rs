@@ -1,10 +1,10 @@
 //! Attention on CUDA: a block goes along its rows once, and never stores them.
 //!
 //! Some elements at a time, products are added up in registers as in any contraction. Each row's greatest element so far
-//! makes weights of them, in shared memory, and these are multiplied with the other factor. Where a greater element comes,
-//! what has been added up before is scaled to it. At the end the sums are divided by the sum of the weights. Where
-//! shared memory has room for all that some elements need, what the weights are multiplied with is on its way while they are made,
-//! what the next elements are made of while they are multiplied, and the rows' own factor stays.
+//! makes weights of them, in shared memory or, of matrices, where each thread has them, and these are multiplied with the other
+//! factor. Where a greater element comes, what has been added up before is scaled to it. At the end the sums are divided by the sum
+//! of the weights. Where shared memory has room for all that some elements need, twice, what the next ones need is on its way while
+//! these are made and multiplied, and the rows' own factor stays.
 
 mod masked;
 
@@ -19,13 +19,11 @@ use super::pointwise::split_lanes;
 use super::row_statistics::Extent;
 use super::split::Arrivals;
 use super::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Rem, Sub, Xor};
-use super::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
+use super::stmt::{Builtin, Expr, LoopHint, ProductStep, Stmt, Type};
 use super::variable::Var;
 use super::{Function, INDEX, Nest};
 use crate::ir::Kernel;
-use crate::schedule::{
-    Contraction, Launch, Nothing, ROW_ELEMENTS, RowContraction, RowProductSchedule, Softmax,
-};
+use crate::schedule::{Contraction, Launch, Nothing, RowContraction, RowProductSchedule, Softmax, Unit};
 use crate::{BinaryOp, DType, Language, Refusal, Scalar, UnaryOp};
 
 /// The numbers' type.
@@ -78,7 +76,10 @@ pub(super) fn build(
     // Has a name for the lanes of whatever is split.
     let named = split_lanes(kernel, Some(*column), 2);
     let mut function = Function::of(kernel, body, launch);
-    function.share_at_launch();
+    match schedule.unit.is_group() {
+        true => function.share_lines_at_launch(),
+        false => function.share_at_launch(),
+    }
     Ok(Nest::new(named, vec![function], Vec::new()))
 }
 
@@ -131,12 +132,14 @@ impl<'k> Rows<'k> {
         self.begin(emitter);
         self.part = self.kept(emitter, &factors[1]);
         let steps = self.filled_steps(factors);
-        let declare = |writer: &Writer<'k>, emitter: &mut Emitter<'k>, factor: &'k Factor| {
-            let filled = if steps.is_some() { Filled::Before } else { Filled::InTurns };
-            Tile { filled, ..writer.declare(emitter, factor) }
+        let filled = |number: usize, factor: &Factor| match steps {
+            Some(_) if number == 0 && factor.is_left => Filled::Before,
+            Some(steps) => Filled::Ahead { steps: steps[number] },
+            None => Filled::InTurns,
         };
-        let of_elements: Vec<Tile> =
-            factors[0].iter().map(|factor| declare(&self.elements, emitter, factor)).collect();
+        let of_elements: Vec<Tile> = (factors[0].iter())
+            .map(|factor| self.elements.declare(emitter, factor, filled(0, factor)))
+            .collect();
         let mut of_results: Vec<Tile> = Vec::new();
         let mut weights = Vec::new();
         let dtype = self.results.plan.dtype();
@@ -144,12 +147,16 @@ impl<'k> Rows<'k> {
             if factor.is_left {
                 let len = factor.width * u64::from(self.schedule.elements);
                 for &name in self.parts_of_weights() {
-                    let shared = emitter.share(name, Type::Memory(dtype), len);
-                    weights.push(shared);
-                    of_results.push(Tile { factor, shared, next: Vec::new(), filled: Filled::Computed });
+                    let name = emitter.fresh(name);
+                    let own = match self.schedule.unit {
+                        Unit::Thread => emitter.share(name, Type::Memory(dtype), len),
+                        _ => emitter.array(name, Type::Memory(dtype), self.elements.sums_of_thread()),
+                    };
+                    weights.push(own);
+                    of_results.push(Tile { factor, shared: own, next: Vec::new(), filled: Filled::Computed });
                 }
             } else {
-                of_results.push(declare(&self.results, emitter, factor));
+                of_results.push(self.results.declare(emitter, factor, filled(1, factor)));
             }
         }
         let own = self.own_rows();
@@ -192,10 +199,8 @@ impl<'k> Rows<'k> {
     fn parts_of_weights(&self) -> &'static [&'static str] {
         let is_wide =
             self.kernel.stores.iter().any(|store| self.kernel.buffers[store.buffer.index()].dtype.size() > 2);
-        match self.schedule.matrices {
-            Some(_) if is_wide => &["weights", "rests"],
-            _ => &["weights"],
-        }
+        let is_of_matrices = self.schedule.unit != Unit::Thread;
+        if is_wide && is_of_matrices { &["weights", "rests"] } else { &["weights"] }
     }
 
     /// Goes along the rows, some elements at a time.
@@ -226,37 +231,50 @@ impl<'k> Rows<'k> {
         let zero = Expr::Int(0);
         let rows: Vec<&Tile> = tiles[0].iter().filter(|tile| tile.factor.is_left).collect();
         let lines: Vec<&Tile> = tiles[0].iter().filter(|tile| !tile.factor.is_left).collect();
-        let others: Vec<&Tile> = tiles[1].iter().filter(|tile| tile.filled == Filled::Before).collect();
+        let others: Vec<&Tile> = tiles[1].iter().filter(|tile| tile.filled != Filled::Computed).collect();
         let [from, to] = Extent::of(self.part, Expr::Int(self.length()));
+        let v = &self.elements.v;
+        let together = u64::from(self.schedule.elements);
         let fill_next = |emitter: &mut Emitter<'k>| {
             let is_any = Expr::Name(next0).then(Less, to.clone());
-            emitter.under(Some(is_any), |emitter| self.next.fill(emitter, &lines, of_elements, &zero));
+            emitter.under(Some(is_any), |emitter| {
+                self.next.fill(emitter, &lines, of_elements, &zero);
+                let first = next0.then(Div, self.results.plan.deep());
+                self.results.fill(emitter, &others, of_results, &first);
+            });
             emitter.push(Stmt::CommitCopies);
         };
         self.elements.fill(emitter, &rows, of_elements, &zero);
         emitter.open_pinned();
         emitter.bind(next0, INDEX, from);
+        emitter.bind(v.other, INDEX, next0.then(Div, together).then(Rem, 2));
         fill_next(emitter);
         let body = emitter.close();
         emitter.push(Stmt::Block(body));
+        let is_group = self.schedule.unit.is_group();
         emitter.repeat_pinned(self.along(), |emitter| {
             self.elements.clear(emitter, known.elements, None);
             emitter.push(Stmt::AwaitCopies { but: 0 });
-            emitter.push(Stmt::Barrier);
-            let first = column0.then(Div, self.results.plan.deep());
-            self.results.fill(emitter, &others, of_results, &first);
-            emitter.push(Stmt::CommitCopies);
-            self.elements.add_filled(emitter, tiles[0], &[known.elements], of_elements);
+            if is_group {
+                emitter.push(Stmt::Products(ProductStep::Publish));
+            }
             // All warps have read what the next elements' tiles take the place of.
             emitter.push(Stmt::Barrier);
-            emitter.bind(next0, INDEX, column0.then(Add, u64::from(self.schedule.elements)));
+            let count = emitter.bind("count", INDEX, column0.then(Div, together));
+            emitter.bind(v.slot, INDEX, count.then(Rem, 2));
+            emitter.bind(v.other, INDEX, count.then(Add, 1).then(Rem, 2));
+            self.elements.add_filled(emitter, tiles[0], &[known.elements], of_elements);
+            emitter.bind(next0, INDEX, column0.then(Add, together));
             fill_next(emitter);
+            if is_group {
+                emitter.push(Stmt::Products(ProductStep::Await(0)));
+            }
             self.weigh(emitter, known);
             self.store_weights(emitter, known, weights);
-            // What the next elements need may still be on its way.
-            emitter.push(Stmt::AwaitCopies { but: 1 });
-            emitter.push(Stmt::Barrier);
             self.results.add_filled(emitter, tiles[1], &[known.sums], of_results);
+            if is_group {
+                emitter.push(Stmt::Products(ProductStep::Await(0)));
+            }
         });
     }
 
@@ -427,54 +445,39 @@ impl<'k> Rows<'k> {
         (!is_whole).then(|| at.then(Less, self.length()))
     }
 
-    /// Puts the weights to where they are multiplied.
+    /// Puts the weights to where they are multiplied, as numbers of the other factor's type.
     fn store_weights(&self, emitter: &mut Emitter<'k>, known: Known, weights: &[Var]) {
         let (v, layout) = (&self.elements.v, &self.elements.layout);
         let dtype = self.results.plan.dtype();
-        let weight = Expr::element(known.elements, self.own(&self.elements));
         let to_memory = |value: Expr| Expr::ToMemory(dtype, Box::new(value));
-        emitter.open(&[], false);
-        let packed: Vec<Var> = weights.iter().map(|_| emitter.fresh("packed")).collect();
-        let is_matrices = self.schedule.matrices.is_some();
-        let of_vector = if is_matrices { layout.lanes } else { self.own_rows() };
-        for &packed in &packed {
-            emitter.array(packed, Type::Memory(dtype), of_vector);
-        }
-        let at = Expr::Name(if is_matrices { v.j } else { v.i });
-        let mut body = vec![set(Expr::element(packed[0], at.clone()), to_memory(weight.clone()))];
-        if let Some(&rest) = packed.get(1) {
-            let near = Expr::FromMemory(dtype, Box::new(Expr::element(packed[0], at.clone())));
-            body.push(set(Expr::element(rest, at), to_memory(binary(BinaryOp::Sub, weight, near))));
-        }
-        let index = match is_matrices {
-            // Those of the thread's rows go together for each element, as they are read.
-            false => {
-                self.each_row(emitter, body);
-                let at = mul_add(v.x, layout.lanes, v.j);
-                self.results.weight(self.schedule.rows.into(), at)
+        let numbers = |to: &[Var], at: &Expr, weight: &Expr| {
+            let mut body = vec![set(Expr::element(to[0], at.clone()), to_memory(weight.clone()))];
+            if let Some(&rest) = to.get(1) {
+                let near = Expr::FromMemory(dtype, Box::new(Expr::element(to[0], at.clone())));
+                let rest_of = to_memory(binary(BinaryOp::Sub, weight.clone(), near));
+                body.push(set(Expr::element(rest, at.clone()), rest_of));
             }
-            // Neighbours of a row.
-            true => {
-                emitter.push(counting(v.j, 0, layout.lanes, LoopHint::Unroll).of(body));
-                let own = Expr::Name(v.i).then(Mul, layout.row_steps[1]);
-                let line = Expr::Name(emitter.bind("line", INDEX, Expr::Name(v.y).then(Add, own)));
-                let chunk = self.results.chunk_of(ROW_ELEMENTS, line, self.elements.column_group());
-                chunk.then(Add, Expr::Name(v.x).then(Mul, layout.lanes))
-            }
+            body
         };
-        for (&packed, &weights) in packed.iter().zip(weights) {
-            let (at, width) = (Expr::Int(0), of_vector);
-            let index = index.clone();
-            emitter.push(Stmt::VectorStore { array: packed, at, buffer: weights, index, dtype, width });
+        if self.schedule.unit != Unit::Thread {
+            // A thread's parts of matrices are in the order in which it has their sums.
+            let body = numbers(weights, &Expr::Name(v.n), &Expr::element(known.elements, v.n));
+            let all = Expr::Int(self.elements.sums_of_thread());
+            return emitter.push(counting(v.n, 0, all, LoopHint::Unroll).of(body));
         }
+        emitter.open(&[], false);
+        let packed = emitter.fresh("packed");
+        let width = self.own_rows();
+        emitter.array(packed, Type::Memory(dtype), width);
+        let weight = Expr::element(known.elements, self.own(&self.elements));
+        // Those of the thread's rows go together for each element, as they are read.
+        self.each_row(emitter, numbers(&[packed], &Expr::Name(v.i), &weight));
+        let at = mul_add(v.x, layout.lanes, v.j);
+        let index = self.results.weight(self.schedule.rows.into(), at);
+        let (at, buffer) = (Expr::Int(0), weights[0]);
+        emitter.push(Stmt::VectorStore { array: packed, at, buffer, index, dtype, width });
         let body = emitter.close();
-        if !is_matrices {
-            emitter.push(counting(v.j, 0, layout.lanes, LoopHint::Unroll).of(body));
-        } else {
-            let columns = Expr::Int(layout.columns);
-            let body = vec![counting(v.n, 0, columns, LoopHint::Unroll).of(body)];
-            self.each_row(emitter, body);
-        }
+        emitter.push(counting(v.j, 0, layout.lanes, LoopHint::Unroll).of(body));
     }
 
     /// Divides the sums by those of the weights. Of rows whose weights are nothing they are zero, if none is infinite.

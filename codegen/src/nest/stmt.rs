@@ -499,7 +499,7 @@ pub struct Copying {
 pub struct MatrixProduct {
     /// Of the elements: F16 or BF16.
     pub dtype: DType,
-    /// The array with the first factor's four parts.
+    /// The array with the first factor's four parts, or with its eight elements.
     pub left: Var,
     /// Where they begin.
     pub left_at: Expr,
@@ -521,9 +521,9 @@ pub struct GroupProduct {
     pub dtype: DType,
     /// 64, 128 or 256.
     pub columns: u32,
-    /// The first factor: a line for each row, with terms along it.
+    /// The first factor.
     pub left: GroupFactor,
-    /// The second factor: a line for each column.
+    /// The second factor, which no thread has of its own.
     pub right: GroupFactor,
     /// The array of sums, which are F32.
     pub sums: Var,
@@ -534,12 +534,23 @@ pub struct GroupProduct {
 /// A factor of a [`GroupProduct`].
 #[derive(Clone, PartialEq, Hash, Debug)]
 pub struct GroupFactor {
-    /// The array in shared memory.
+    /// The array in shared memory, or the thread's own.
     pub array: Var,
-    /// Where the first line of the first term is, before chunks change places.
+    /// Where the first line of the first term is, before chunks change places, or the first of the thread's own eight.
     pub at: Expr,
-    /// Whether a line is a term's instead, with rows or columns along it: each 64 of these are a tile of 64 lines.
-    pub turned: bool,
+    /// What its lines are.
+    pub lines: Lines,
+}
+
+/// What the lines of a [`GroupFactor`] are.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Lines {
+    /// One for each row or column, with terms along it.
+    Along,
+    /// One for each term, with rows or columns along it: each 64 of these are a tile of 64 lines.
+    Turned,
+    /// None: each thread has its part of a 16 × 16 matrix of its warp, of the array's elements two by two as [`MatrixProduct`] has it.
+    Own,
 }
 
 /// What threads do about products of groups of warps.
@@ -556,11 +567,13 @@ pub enum ProductStep {
 }
 
 impl GroupFactor {
-    /// Elements from the first line to the one of a row or column, and to a term, before chunks change places.
+    /// Elements from the first to that of a row or column and of a term, before chunks change places.
     pub(crate) fn offset(&self, own: u64, term: u64) -> u64 {
-        match self.turned {
-            true => (own / GROUP_LINE * GROUP_LINE + term) * GROUP_LINE + own % GROUP_LINE,
-            false => own * GROUP_LINE + term,
+        match self.lines {
+            Lines::Turned => (own / GROUP_LINE * GROUP_LINE + term) * GROUP_LINE + own % GROUP_LINE,
+            Lines::Along => own * GROUP_LINE + term,
+            // Of rows i and i + 8, and of terms k and k + 8 of a thread.
+            Lines::Own => (term / 8 * 2 + own / 8 % 2) * 2 + term % 2,
         }
     }
 

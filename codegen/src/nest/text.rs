@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use super::stmt::{
-    Arithmetic, Builtin, Copying, Expr, GroupFactor, GroupProduct, LoopHint, MatrixProduct, Pairing,
+    Arithmetic, Builtin, Copying, Expr, GroupFactor, GroupProduct, Lines, LoopHint, MatrixProduct, Pairing,
     ProductStep, Scanning, SortBy, Sorting, Step, Stmt, TileProduct, Turning, Type,
 };
 use super::variable::{Local, Space, Var};
@@ -149,8 +149,12 @@ impl Writer<'_> {
             Stmt::MultiplyGroup(product) => {
                 let GroupProduct { dtype, columns, left, right, sums, sums_at } = &**product;
                 let factor = |factor: &GroupFactor| {
-                    let turned = if factor.turned { " turned" } else { "" };
-                    format!("{}{turned}", self.element(factor.array, &factor.at))
+                    let lines = match factor.lines {
+                        Lines::Along => "",
+                        Lines::Turned => " turned",
+                        Lines::Own => " own",
+                    };
+                    format!("{}{lines}", self.element(factor.array, &factor.at))
                 };
                 let (sums, left, right) = (self.element(*sums, sums_at), factor(left), factor(right));
                 format!("multiply_group {columns} {sums}, {left}, {right} of {dtype}")

@@ -66,7 +66,7 @@ pub(crate) use quotients::{by_quotients, unrolled_by_quotients};
 pub use row_contraction::RowContractionSchedule;
 pub(crate) use row_contraction::{RowContraction, padded};
 pub use row_contraction_cuda::RowProductSchedule;
-pub(crate) use row_contraction_cuda::{Nothing, ROW_ELEMENTS, Softmax};
+pub(crate) use row_contraction_cuda::{Nothing, Softmax};
 pub use scans::is_in_registers;
 pub(crate) use scans::{MOST_SCAN_SPLITS, ROWS_IN_LANES, are_in_registers, rows_together, scan_split_length};
 pub(crate) use scatter::Scatters;
@@ -333,7 +333,8 @@ impl fmt::Display for Schedule {
             Schedule::RowProduct(s) => {
                 write!(f, "row_contraction(tile={}x{}, ", s.rows, s.elements)?;
                 write!(f, "columns={}, depth={}", s.columns, s.depth)?;
-                s.matrices.map_or(Ok(()), |of| write!(f, ", {of}"))?;
+                s.unit.matrices().map_or(Ok(()), |of| write!(f, ", {of}"))?;
+                f.write_str(&flag(s.unit.is_group(), "group"))?;
                 f.write_str(&stages(s.stages))
             }
             Schedule::Product(s) => {

@@ -103,7 +103,12 @@ impl Schedule {
                 let [rows, elements] = settings.pair("tile")?;
                 let (columns, depth) = (settings.count("columns")?, settings.count("depth")?);
                 let (matrices, stages) = (settings.matrices()?, settings.stages()?);
-                Schedule::RowProduct(RowProductSchedule { rows, elements, columns, depth, matrices, stages })
+                let unit = match (matrices, settings.flag("group")?) {
+                    (None, _) => Unit::Thread,
+                    (Some(dtype), true) => Unit::WarpGroup(dtype),
+                    (Some(dtype), false) => Unit::Warp(dtype),
+                };
+                Schedule::RowProduct(RowProductSchedule { rows, elements, columns, depth, unit, stages })
             }
             "row_contraction" => {
                 let (rows, columns) = (settings.count("rows")?, settings.count("columns")?);

@@ -22,9 +22,9 @@ pub struct RowProductSchedule {
     pub columns: u32,
     /// Terms of the elements' products that are in shared memory together.
     pub depth: u32,
-    /// What the factors are, where warps multiply small matrices by one instruction: `F16` or `BF16`. The weights go there
-    /// as the sum of two such numbers each.
-    pub matrices: Option<DType>,
+    /// Who has a part of the sums to itself. To matrices the weights go as numbers of their factors' type, or as the sum of two such
+    /// numbers each.
+    pub unit: Unit,
     /// Tiles of a factor in shared memory that are copied there; 1 if they come through registers.
     pub stages: u32,
 }
@@ -35,16 +35,22 @@ const OWN: u32 = 4;
 /// Threads along a row: half a warp, which exchanges what each has of it.
 const THREADS_OF_ROW: u32 = 16;
 
-/// Rows of a block, the most first.
+/// Rows of a block, the most first, and of one of groups of warps.
 const ROWS: [u32; 2] = [64, 32];
+const ROWS_OF_GROUPS: [u32; 2] = [128, 64];
 
 /// Elements of a row at a time, and terms of a tile of these.
-pub(crate) const ROW_ELEMENTS: u64 = (THREADS_OF_ROW * OWN) as u64;
+const ROW_ELEMENTS: u64 = (THREADS_OF_ROW * OWN) as u64;
 const DEPTH: u32 = 16;
 
 /// The same of warps, and a warp's rows: those of an instruction, with all elements and columns.
 const WARP_DEPTH: u32 = 32;
 const WARP_ROWS: u32 = 16;
+
+/// The same of groups of warps, and the terms from which on they multiply: theirs are 64 at least.
+const GROUP_DEPTH: u32 = 64;
+const GROUP_ROWS: u32 = 64;
+const LEAST_TERMS_OF_GROUPS: u64 = 48;
 
 /// The most tiles of a factor that are in shared memory together.
 const MOST_STEPS: u64 = 4;
@@ -60,25 +66,26 @@ impl RowProductSchedule {
 
     /// Threads that have a row together: half a warp, or those that have one of an instruction's rows.
     pub(crate) fn threads_of_row(&self) -> u32 {
-        if self.matrices.is_some() { 4 } else { THREADS_OF_ROW }
+        if self.unit == Unit::Thread { THREADS_OF_ROW } else { 4 }
     }
 
     /// Blocks that a multiprocessor has registers for.
     pub(crate) fn at_once(&self) -> u32 {
-        match self.matrices {
-            None => 512 / self.threads(),
-            Some(_) => (if self.columns > COLUMNS[0] { 256 } else { 384 }) / self.threads(),
+        let is_wide = self.columns > COLUMNS[0];
+        match self.unit {
+            Unit::Thread => 512 / self.threads(),
+            Unit::Warp(_) => (if is_wide { 256 } else { 384 }) / self.threads(),
+            Unit::WarpGroup(_) => (if is_wide { 256 } else { 512 }) / self.threads(),
         }
     }
 
-    /// Bytes of shared memory where each of so many steps has a slot: of small matrices, whose weights are sums of two.
+    /// Bytes of shared memory where each of so many steps of terms has a slot, and two of what the next elements need.
     fn shared_bytes(&self, steps: u64) -> u64 {
         let [rows, elements, columns] = [self.rows, self.elements, self.columns].map(u64::from);
-        let of_elements = (rows + elements) * u64::from(self.depth);
-        let of_results = columns * u64::from(self.of_results().depth);
-        let weights = 2 * rows * elements;
-        let size = self.matrices.map_or(4, |dtype| dtype.size() as u64);
-        steps.saturating_mul(of_elements + of_results).saturating_add(weights).saturating_mul(size)
+        let of_elements = (rows + 2 * elements) * u64::from(self.depth);
+        let of_results = 2 * columns * elements;
+        let size = self.unit.matrices().map_or(4, |dtype| dtype.size() as u64);
+        steps.saturating_mul(of_elements).saturating_add(of_results).saturating_mul(size)
     }
 
     /// The tiles that the rows' elements are added up in.
@@ -87,9 +94,13 @@ impl RowProductSchedule {
             rows: self.rows,
             columns: self.elements,
             depth: self.depth,
-            own_rows: if self.matrices.is_some() { WARP_ROWS } else { OWN },
+            own_rows: match self.unit {
+                Unit::Thread => OWN,
+                Unit::Warp(_) => WARP_ROWS,
+                Unit::WarpGroup(_) => GROUP_ROWS,
+            },
             own_columns: self.own(self.elements),
-            unit: self.matrices.map_or(Unit::Thread, Unit::Warp),
+            unit: self.unit,
             stages: self.stages,
             splits: 1,
         }
@@ -98,13 +109,13 @@ impl RowProductSchedule {
     /// The same of the results: as many elements of a tile as the other tiles have.
     pub(crate) fn of_results(&self) -> ProductSchedule {
         let columns = self.columns;
-        let depth = self.depth * self.elements / columns;
+        let depth = if self.unit.is_group() { self.elements } else { self.depth * self.elements / columns };
         ProductSchedule { columns, depth, own_columns: self.own(columns), ..self.of_elements() }
     }
 
     /// Of so many elements or columns, those of a thread or a warp.
     fn own(&self, all: u32) -> u32 {
-        if self.matrices.is_some() { all } else { all / THREADS_OF_ROW }
+        if self.unit == Unit::Thread { all / THREADS_OF_ROW } else { all }
     }
 
     /// Checks it beside the chosen one: of the same kind with as many rows or fewer.
@@ -112,9 +123,11 @@ impl RowProductSchedule {
     /// # Errors
     /// [`Refusal::Misfit`].
     pub(super) fn check(&self, chosen: &RowProductSchedule) -> Result<(), Refusal> {
-        match ROWS.contains(&self.rows)
+        let rows = if self.unit.is_group() { ROWS_OF_GROUPS } else { ROWS };
+        match rows.contains(&self.rows)
             && *self == (RowProductSchedule { rows: self.rows, stages: self.stages, ..*chosen })
             && self.stages <= chosen.stages
+            && (!self.unit.is_group() || self.stages == chosen.stages)
         {
             true => Ok(()),
             false => Err(Refusal::Misfit("rows, elements, columns and depth are none that a block can have")),
@@ -251,22 +264,35 @@ impl RowContraction {
         let is_known = !self.contraction.batch.iter().chain(&self.contraction.rows).any(is_argument);
         let blocks = |of: u32| rows.div_ceil(of.into()).saturating_mul(of_batch);
         let fills = |of: &u32| !is_known || blocks(*of) >= u64::from(figures.processors);
-        let rows = ROWS.into_iter().find(fills).unwrap_or(ROWS[ROWS.len() - 1]);
         let columns = width.filter(|_| fits)?;
-        let depth = if matrices.is_some() { WARP_DEPTH } else { DEPTH };
-        let dtype = matrices.unwrap_or(DType::F32);
         let all = [scores.products[0].left, scores.products[0].right, right];
-        let copies =
-            figures.shared_bytes > NO_COPIES_BYTES && all.iter().any(|&id| is_copied(kernel, id, dtype));
-        let stages = if copies { 2 } else { 1 };
-        let schedule =
-            RowProductSchedule { rows, elements: ROW_ELEMENTS as u32, columns, depth, matrices, stages };
-        // A slot for each step, where these are few and what they need fits.
-        let steps = self.steps(kernel, &schedule);
-        let of_block = schedule.shared_bytes(steps) * u64::from(schedule.at_once());
-        let is_filled = all.iter().all(|&id| is_copied(kernel, id, dtype)) && matrices.is_some();
-        let has_room = steps <= MOST_STEPS && of_block <= u64::from(figures.shared_bytes);
-        let stages = if copies && is_filled && has_room { stages.max(steps as u32) } else { stages };
-        Some(RowProductSchedule { stages, ..schedule })
+        let of = |unit: Unit| {
+            let rows = if unit.is_group() { ROWS_OF_GROUPS } else { ROWS };
+            let rows = rows.into_iter().find(fills).unwrap_or(rows[rows.len() - 1]);
+            let depth = match unit {
+                Unit::Thread => DEPTH,
+                Unit::Warp(_) => WARP_DEPTH,
+                Unit::WarpGroup(_) => GROUP_DEPTH,
+            };
+            let dtype = unit.matrices().unwrap_or(DType::F32);
+            let copies =
+                figures.shared_bytes > NO_COPIES_BYTES && all.iter().any(|&id| is_copied(kernel, id, dtype));
+            let stages = if copies { 2 } else { 1 };
+            let schedule =
+                RowProductSchedule { rows, elements: ROW_ELEMENTS as u32, columns, depth, unit, stages };
+            // A slot for each step, where these are few and what they need fits.
+            let steps = self.steps(kernel, &schedule);
+            let is_filled = all.iter().all(|&id| is_copied(kernel, id, dtype)) && unit != Unit::Thread;
+            let has_room =
+                steps <= MOST_STEPS && schedule.shared_bytes(steps) <= u64::from(figures.shared_bytes);
+            let is_filled = copies && is_filled && has_room;
+            let stages = if is_filled { stages.max(steps as u32) } else { stages };
+            (RowProductSchedule { stages, ..schedule }, is_filled)
+        };
+        let terms = kernel.axis(scores.depth[0]);
+        let has_groups = figures.warp_groups && !terms.is_argument && terms.extent >= LEAST_TERMS_OF_GROUPS;
+        let groups = matrices.filter(|_| has_groups).map(|dtype| of(Unit::WarpGroup(dtype)));
+        let groups = groups.filter(|(_, is_filled)| *is_filled).map(|(schedule, _)| schedule);
+        Some(groups.unwrap_or_else(|| of(matrices.map_or(Unit::Thread, Unit::Warp)).0))
     }
 }

@@ -3,7 +3,7 @@
 use super::Printer;
 use crate::DType;
 use crate::intrinsics;
-use crate::nest::stmt::{Expr, ProductStep, SortBy, Sorting, Stmt, TileProduct, Turning};
+use crate::nest::stmt::{Expr, Lines, ProductStep, SortBy, Sorting, Stmt, TileProduct, Turning, Type};
 use crate::nest::variable::Var;
 
 impl Printer<'_> {
@@ -46,6 +46,10 @@ impl Printer<'_> {
             Stmt::MultiplyMatrices(product) => {
                 let sums = self.element_of(product.sums, &product.sums_at);
                 let left = self.element_of(product.left, &product.left_at);
+                let left = match self.local(product.left).map(|local| local.ty) {
+                    Some(Type::Memory(_)) => format!("(const unsigned*)({left})"),
+                    _ => left,
+                };
                 let right = self.element_of(product.right, &product.right_at);
                 let arguments = [&sums, &left, &right].map(String::as_str);
                 intrinsics::multiply_matrices(product.dtype, &arguments, &mut self.helpers)
@@ -54,12 +58,16 @@ impl Printer<'_> {
                 let sums = self.element_of(product.sums, &product.sums_at);
                 let [left, right] =
                     [&product.left, &product.right].map(|factor| self.element_of(factor.array, &factor.at));
-                let turned = [product.left.turned, product.right.turned];
+                let left = match product.left.lines {
+                    Lines::Own => format!("(const unsigned*)({left})"),
+                    Lines::Along | Lines::Turned => left,
+                };
+                let lines = [product.left.lines, product.right.lines];
                 let arguments = [&sums, &left, &right].map(String::as_str);
                 intrinsics::multiply_group(
                     product.columns,
                     product.dtype,
-                    turned,
+                    lines,
                     &arguments,
                     &mut self.helpers,
                 )

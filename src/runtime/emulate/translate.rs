@@ -167,8 +167,13 @@ fn group_product(source: &str) -> Option<(usize, String)> {
     let (dtype, _) = rest.split_once('.')?;
     let (_, turned) = source[..end].split_once(", p, 1, 1, ")?;
     let (turned, _) = turned.split_once(';')?;
+    let (own, turned) = match turned.contains(", ") {
+        true => ("", turned.to_owned()),
+        false => ("own_", format!("0, {turned}")),
+    };
+    let factors = "(const unsigned short*)left, right";
     let call = format!(
-        "lz_emu_begin_product(lz_add_lines_{dtype}, sums, left, right, {columns}, {turned}, __LINE__);"
+        "lz_emu_begin_product(lz_add_{own}lines_{dtype}, sums, {factors}, {columns}, {turned}, __LINE__);"
     );
     let breaks = "\n".repeat(source[..end].matches('\n').count());
     Some((end, call + &breaks))

@@ -11,12 +11,15 @@ use crate::nest::loops::counting;
 use crate::nest::split::{Parts, all_parts, own_part};
 use crate::nest::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Rem, Sub};
 use crate::nest::stmt::{
-    Builtin, Expr, GROUP_LINE, GROUP_ROWS, GROUP_TERMS, GroupFactor, GroupProduct, LoopHint, MatrixProduct,
-    ProductStep, Stmt, Type,
+    Builtin, Expr, GROUP_LINE, GROUP_ROWS, GROUP_TERMS, GroupFactor, GroupProduct, Lines, LoopHint,
+    MatrixProduct, Stmt, Type,
 };
 use crate::nest::variable::Var;
-use crate::schedule::{Contraction, Instruction, Product, ROW_ELEMENTS};
+use crate::schedule::{Contraction, Instruction, Product};
 use crate::{BinaryOp, DType, ReduceOp};
+
+/// Elements of a 16 × 16 matrix that a thread has.
+const OWN_PART: u64 = 8;
 
 /// Products of a thread's unrolled loop over the terms of a tile.
 const MOST_UNROLLED: u64 = 1024;
@@ -32,7 +35,6 @@ impl<'k> Writer<'k> {
             let part = emitter.fresh(if factor.is_left { "a" } else { "b" });
             parts.push(emitter.array(part, Type::Memory(dtype), factor.of_thread));
             let own = Expr::Name(if factor.is_left { self.v.y } else { self.v.x });
-            let slot = Expr::Int(self.plan.tile_len(factor));
             for first in (0..factor.of_thread).step_by(group as usize) {
                 // A thread's vectors are as far from each other as all threads' are wide.
                 let first_chunk = first * (factor.width / factor.of_thread) / group;
@@ -42,11 +44,10 @@ impl<'k> Writer<'k> {
                     false => Expr::Int(first_chunk * group).then(Add, own.clone().then(Mul, group)),
                 };
                 let at = mul_add(self.v.k, pitch, at);
-                let own_slot = if tile.filled == Filled::Before { self.v.step } else { self.v.slot };
-                let in_slot = mul_add(own_slot, slot.clone(), at);
                 let term = || mul_add(self.v.step, self.plan.deep(), self.v.k);
                 let is_computed = tile.filled == Filled::Computed;
-                let index = if is_computed { self.weight(factor.width, term()) } else { in_slot };
+                let index =
+                    if is_computed { self.weight(factor.width, term()) } else { self.of_slot(tile, at) };
                 emitter.push(Stmt::VectorLoad {
                     array: part_of(&parts),
                     at: Expr::Int(first),
@@ -168,6 +169,9 @@ impl<'k> Writer<'k> {
         let Some(dtype) = schedule.unit.matrices() else { return };
         let factor = |tile: &Tile| {
             let factor = tile.factor;
+            if tile.filled == Filled::Computed {
+                return GroupFactor { array: tile.shared, at: self.own_part(), lines: Lines::Own };
+            }
             let turned = !factor.is_along;
             // The warp's own is a quarter of the group's rows.
             let own = match factor.is_left {
@@ -176,26 +180,40 @@ impl<'k> Writer<'k> {
             };
             let term = self.v.k.then(Mul, if turned { GROUP_TERMS * GROUP_LINE } else { GROUP_TERMS });
             let at = mul_add(own, GROUP_ROWS * self.plan.deep(), term);
-            let at = mul_add(self.v.slot, self.plan.tile_len(factor), at);
-            GroupFactor { array: tile.shared, at, turned }
+            let lines = if turned { Lines::Turned } else { Lines::Along };
+            GroupFactor { array: tile.shared, at: self.of_slot(tile, at), lines }
         };
         let of = |value: ValueId, is_left: bool| {
-            let is_own = |tile: &&Tile| (tile.factor.value, tile.factor.is_left) == (value, is_left);
-            tiles.iter().find(is_own).map(factor)
+            let is_own = move |tile: &&Tile| (tile.factor.value, tile.factor.is_left) == (value, is_left);
+            tiles.iter().filter(is_own).map(factor)
         };
-        emitter.push(Stmt::Products(ProductStep::Begin));
         let mut body = Vec::new();
         for (product, &sums) in self.plan.contraction.products.iter().zip(sums) {
-            let (Some(left), Some(right)) = (of(product.left, true), of(product.right, false)) else {
-                continue;
-            };
-            let columns = schedule.own_columns;
-            let product = GroupProduct { dtype, columns, left, right, sums, sums_at: Expr::Int(0) };
-            body.push(Stmt::MultiplyGroup(Box::new(product)));
+            let Some(right) = of(product.right, false).next() else { continue };
+            // One, or those that a factor is the sum of.
+            for left in of(product.left, true) {
+                let (columns, right, sums_at) = (schedule.own_columns, right.clone(), Expr::Int(0));
+                let product = GroupProduct { dtype, columns, left, right, sums, sums_at };
+                body.push(Stmt::MultiplyGroup(Box::new(product)));
+            }
         }
         let terms = Expr::Int(self.plan.deep() / GROUP_TERMS);
         emitter.push(counting(self.v.k, 0, terms, LoopHint::Unroll).of(body));
-        emitter.push(Stmt::Products(ProductStep::Commit));
+    }
+
+    /// Where the terms at hand are among those that a thread has itself.
+    fn own_part(&self) -> Expr {
+        mul_add(self.v.step, self.plan.deep() / GROUP_TERMS, self.v.k).then(Mul, OWN_PART)
+    }
+
+    /// A place in the tile of the step at hand.
+    fn of_slot(&self, tile: &Tile, at: Expr) -> Expr {
+        let len = self.plan.tile_len(tile.factor);
+        match tile.filled {
+            Filled::InTurns => mul_add(self.v.slot, len, at),
+            Filled::Before | Filled::Computed => mul_add(self.v.step, len, at),
+            Filled::Ahead { steps } => mul_add(self.v.slot, steps * len, mul_add(self.v.step, len, at)),
+        }
     }
 
     /// Adds the products of the tiles in the slot to the sums, a small matrix of each at a time.
@@ -203,7 +221,11 @@ impl<'k> Writer<'k> {
         let Some(of) = self.plan.schedule.unit.matrices().and_then(Instruction::for_factors) else { return };
         let int = |n: u32| Expr::Int(n.into());
         emitter.open(&[], false);
-        let parts: Vec<Var> = tiles.iter().map(|tile| self.load_matrices(emitter, tile, of)).collect();
+        let mut part = |tile: &Tile| match tile.filled {
+            Filled::Computed => tile.shared,
+            _ => self.load_matrices(emitter, tile, of),
+        };
+        let parts: Vec<(Var, Filled)> = tiles.iter().map(|tile| (part(tile), tile.filled)).collect();
         let parts_of = |value: ValueId, is_left: bool| {
             let is_own = move |tile: &Tile| (tile.factor.value, tile.factor.is_left) == (value, is_left);
             tiles.iter().zip(&parts).filter(move |(tile, _)| is_own(tile)).map(|(_, &part)| part)
@@ -212,13 +234,14 @@ impl<'k> Writer<'k> {
         let [of_row, _, of_column] = self.layout.sum_steps;
         let mut body = Vec::new();
         for (product, &sums) in self.plan.contraction.products.iter().zip(sums) {
-            let Some(right) = parts_of(product.right, false).next() else { continue };
+            let Some((right, _)) = parts_of(product.right, false).next() else { continue };
             // One, or those that a factor is the sum of.
-            for left in parts_of(product.left, true) {
+            for (left, filled) in parts_of(product.left, true) {
+                let is_computed = filled == Filled::Computed;
                 body.push(Stmt::MultiplyMatrices(Box::new(MatrixProduct {
                     dtype: of.factors,
                     left,
-                    left_at: i.clone().then(Mul, 4),
+                    left_at: if is_computed { self.own_part() } else { i.clone().then(Mul, 4) },
                     right,
                     right_at: j.clone().then(Mul, 2),
                     sums,
@@ -258,24 +281,9 @@ impl<'k> Writer<'k> {
             true => (row(own, of_own), chunk(term, of_terms)),
             false => (row(term, of_terms), chunk(own, of_own)),
         };
-        // What is there already has whole rows, of which each step takes its terms.
-        let (line, chunk) = match tile.filled {
-            Filled::Computed => {
-                let step = self.v.step.then(Mul, self.plan.deep() / group);
-                let own = self.v.warp_row.then(Add, self.v.i.then(Mul, wide));
-                let term = self.v.k.then(Mul, deep / group);
-                (row(own, lane(Div, 8).then(Rem, 2)), step.then(Add, term).then(Add, lane(Div, 16)))
-            }
-            Filled::InTurns | Filled::Before => (line, chunk),
-        };
         emitter.repeat(counting(self.v.i, 0, count, LoopHint::Unroll), |emitter| {
             let line = Expr::Name(emitter.bind("line", INDEX, line));
-            let slot = Expr::Int(self.plan.tile_len(factor));
-            let index = match tile.filled {
-                Filled::Computed => self.chunk_of(ROW_ELEMENTS, line, chunk),
-                Filled::Before => mul_add(self.v.step, slot, self.chunk(factor, line, chunk)),
-                Filled::InTurns => mul_add(self.v.slot, slot, self.chunk(factor, line, chunk)),
-            };
+            let index = self.of_slot(tile, self.chunk(factor, line, chunk));
             let load = Stmt::LoadMatrices {
                 parts: part,
                 at: self.v.i.then(Mul, 4),
@@ -283,7 +291,7 @@ impl<'k> Writer<'k> {
                 index,
                 dtype: of.factors,
                 // A part has neighbouring terms.
-                turns: !factor.is_along && tile.filled != Filled::Computed,
+                turns: !factor.is_along,
             };
             emitter.push(load);
         });

@@ -1,7 +1,7 @@
 //! From memory to shared memory: a tile's elements are loaded, and what a factor is computed from them is put into a slot.
 
 use super::plan::Factor;
-use super::{Tile, WARP, Writer};
+use super::{Filled, Tile, WARP, Writer};
 use crate::Scalar;
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{Kernel, ValueOp};
@@ -115,7 +115,7 @@ impl<'k> Writer<'k> {
         self.each_vector(emitter, factor, step, |emitter| {
             let copying = Copying {
                 shared: tile.shared,
-                at: self.in_slot(factor, slot, self.slot_of(factor, None)),
+                at: self.in_slot(tile, slot, self.slot_of(factor, None)),
                 buffer: (*buffer).into(),
                 index: Expr::Index(first),
                 dtype: self.plan.dtype(),
@@ -126,10 +126,15 @@ impl<'k> Writer<'k> {
         });
     }
 
-    fn in_slot(&self, factor: &Factor, slot: Option<Var>, at: Expr) -> Expr {
-        match slot {
-            Some(slot) => mul_add(slot, self.plan.tile_len(factor), at),
+    fn in_slot(&self, tile: &Tile, slot: Option<Var>, at: Expr) -> Expr {
+        let len = self.plan.tile_len(tile.factor);
+        let at = match slot {
+            Some(slot) => mul_add(slot, len, at),
             None => at,
+        };
+        match tile.filled {
+            Filled::Ahead { steps } => mul_add(self.v.other, steps * len, at),
+            _ => at,
         }
     }
 
@@ -147,7 +152,7 @@ impl<'k> Writer<'k> {
     /// name.
     pub(super) fn place(&self, emitter: &mut Emitter<'k>, tile: &Tile<'k>, step: &Expr, slot: Option<Var>) {
         let (factor, dtype) = (tile.factor, self.plan.dtype());
-        let in_slot = |at: Expr| self.in_slot(factor, slot, at);
+        let in_slot = |at: Expr| self.in_slot(tile, slot, at);
         self.each_vector(emitter, factor, step, |emitter| {
             let at = self.turn(factor).then(Mul, factor.vector);
             if factor.vector == 1 {

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::error::{NestError, array, name};
 use crate::index::{Atom, AxisId, IndexExpr, gcd};
-use crate::nest::stmt::{Arithmetic, Builtin, Expr, GROUP_ROWS, GROUP_THREADS, Step, Stmt};
+use crate::nest::stmt::{Arithmetic, Builtin, Expr, GROUP_ROWS, GROUP_THREADS, Step, Stmt, Type};
 use crate::nest::text::expression;
 use crate::nest::variable::Var;
 use crate::nest::{Function, Nest, Parameter};
@@ -121,7 +121,10 @@ impl Traversal<'_> {
                 self.elements(copying.buffer, &copying.index, &width)?;
             }
             Stmt::MultiplyMatrices(product) => {
-                self.elements(product.left, &product.left_at, &IndexExpr::constant(4))?;
+                let is_own =
+                    matches!(array(self.nest, self.function, product.left), Some((Type::Memory(_), _)));
+                let parts = if is_own { 8 } else { 4 };
+                self.elements(product.left, &product.left_at, &IndexExpr::constant(parts))?;
                 self.elements(product.right, &product.right_at, &IndexExpr::constant(2))?;
                 self.elements(product.sums, &product.sums_at, &IndexExpr::constant(4))?;
             }

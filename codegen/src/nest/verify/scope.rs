@@ -157,10 +157,11 @@ impl Scope<'_> {
             }
             Stmt::MultiplyMatrices(product) => {
                 self.changes(product.sums)?;
-                let parts = [(product.left, &product.left_at), (product.right, &product.right_at)];
-                parts
-                    .into_iter()
-                    .try_for_each(|(var, at)| self.elements(var, at, Type::Register(DType::U32)))?;
+                let own = Type::Memory(product.dtype);
+                let is_own = array(self.nest, self.function, product.left).is_some_and(|(ty, _)| ty == own);
+                let of_left = if is_own { own } else { Type::Register(DType::U32) };
+                self.elements(product.left, &product.left_at, of_left)?;
+                self.elements(product.right, &product.right_at, Type::Register(DType::U32))?;
                 self.elements(product.sums, &product.sums_at, Type::Register(DType::F32))
             }
             Stmt::MultiplyGroup(product) => {
