@@ -54,6 +54,10 @@ impl Machine<'_> {
                     op.apply(a, b).ok_or_else(|| broken(format!("{op} is not defined for {dtype}")))?,
                 )
             }
+            Expr::BriefExp(a) => {
+                let a = self.number(a, DType::F32, thread, active)?;
+                Value::Number(crate::UnaryOp::Exp.apply(a).ok_or_else(|| broken("exp is not defined"))?)
+            }
             Expr::MulAdd(dtype, operands) => {
                 let [a, b, c] = &**operands;
                 let a = self.number(a, *dtype, thread, active)?;

@@ -44,6 +44,11 @@ pub fn unary(language: Language, op: UnaryOp, dtype: DType, x: &str, helpers: &m
     }
 }
 
+/// The CUDA C of an exponential of a float to more bits than a number of 16 has.
+pub fn brief_exp(x: &str, helpers: &mut Helpers) -> String {
+    helpers.call(Language::Cuda, "lz_brief_exp", &[x])
+}
+
 pub(super) fn negate(language: Language, dtype: DType, x: &str, helpers: &mut Helpers) -> String {
     if needs_wrapping(language, dtype) || language == Language::Cuda && dtype == DType::U32 {
         helpers.call(language, &format!("lz_neg_{dtype}"), &[x])

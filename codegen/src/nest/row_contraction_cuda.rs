@@ -409,7 +409,10 @@ impl<'k> Rows<'k> {
         emitter.push(set(total.clone(), binary(BinaryOp::Mul, total.clone(), scale.clone())));
         emitter.open(&[], true);
         self.bind_element(emitter);
-        let weight = exp(binary(BinaryOp::Sub, element.clone(), base));
+        let distance = binary(BinaryOp::Sub, element.clone(), base);
+        // One that is rounded to 16 bits has no use for all bits of an exponential.
+        let is_brief = self.schedule.unit != Unit::Thread && self.parts_of_weights().len() == 1;
+        let weight = if is_brief { Expr::BriefExp(Box::new(distance)) } else { exp(distance) };
         let weight = emitter.named(weight, DType::F32);
         emitter.push(set(total.clone(), binary(BinaryOp::Add, total, weight.clone())));
         emitter.define(self.softmax.quotient, weight);

@@ -77,6 +77,8 @@ pub enum Expr {
     Unary(UnaryOp, DType, Box<Expr>),
     /// A pointwise operation; the dtype is the operands'.
     Binary(BinaryOp, DType, Box<Expr>, Box<Expr>),
+    /// The exponential of an F32 to more bits than a number of 16 has, but not to all (CUDA).
+    BriefExp(Box<Expr>),
     /// `a * b + c` of one dtype: on floats rounded once.
     MulAdd(DType, Box<[Expr; 3]>),
     /// `a / b` of floats where many elements are divided by the same `b`, and so share its reciprocal: the same bits.

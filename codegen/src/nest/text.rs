@@ -364,6 +364,7 @@ impl Writer<'_> {
             Expr::ToIndex(a) => self.call("to_index", &[a]),
             Expr::Unary(op, dtype, a) => self.call(&format!("{op}.{dtype}"), &[a]),
             Expr::Binary(op, dtype, a, b) => self.call(&format!("{op}.{dtype}"), &[a, b]),
+            Expr::BriefExp(a) => self.call("brief_exp", &[a]),
             Expr::MulAdd(dtype, operands) => {
                 self.call(&format!("mul_add.{dtype}"), &operands.iter().collect::<Vec<_>>())
             }

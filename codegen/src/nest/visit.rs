@@ -27,6 +27,7 @@ macro_rules! parts {
                     Expr::Wide(a)
                     | Expr::ToIndex(a)
                     | Expr::Unary(_, _, a)
+                    | Expr::BriefExp(a)
                     | Expr::Cast { operand: a, .. }
                     | Expr::Element(_, a)
                     | Expr::FromMemory(_, a)

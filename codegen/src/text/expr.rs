@@ -140,6 +140,10 @@ impl Printer<'_> {
                 let (a, b) = (self.primary(a), self.primary(b));
                 intrinsics::binary(language, *op, *dtype, &a, &b, &mut self.helpers)
             }
+            Expr::BriefExp(a) => {
+                let a = self.primary(a);
+                intrinsics::brief_exp(&a, &mut self.helpers)
+            }
             Expr::MulAdd(dtype, operands) => {
                 let [a, b, c] = [0, 1, 2].map(|n| self.primary(&operands[n]));
                 intrinsics::mul_add(language, *dtype, [&a, &b, &c], &mut self.helpers)

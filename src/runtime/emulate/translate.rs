@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 /// The inline PTX that has a counterpart in the shim, and that counterpart.
-const PTX: [(&str, &str); 25] = [
+const PTX: [(&str, &str); 26] = [
     (
         r#"asm("{ .reg .b32 t; not.b32 t, %1; add.s32 %0, t, 1; }" : "=r"(y) : "r"(x));"#,
         "y = (int)(0U - (unsigned)x);",
@@ -20,6 +20,7 @@ const PTX: [(&str, &str); 25] = [
         r#"asm("min.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));"#,
         "c = a != a || b != b ? a + b : fminf(a, b);",
     ),
+    (r#"asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.44269504f));"#, "y = exp2f(x * 1.44269504f);"),
     (r#"asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));"#, "f = lz_emu_f16_to_f32(h);"),
     (r#"asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f));"#, "h = lz_emu_f32_to_f16(f);"),
     (r#"asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(f));"#, "h = lz_emu_f32_to_bf16(f);"),

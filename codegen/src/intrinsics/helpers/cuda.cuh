@@ -196,6 +196,13 @@ unsigned lz_votes_before(bool condition) {
     return __popc(__ballot_sync(0xffffffffu, condition) & ((1u << threadIdx.x) - 1u));
 }
 
+// exp(x) as a power of 2: of an x from -64 to 0 to 18 bits or more.
+float lz_brief_exp(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.44269504f));
+    return y;
+}
+
 // Of four 8 × 8 matrices of 16-bit elements, whose rows the lanes name in order, each lane gets two neighbours of row
 // lane / 4.
 void lz_load_matrices(unsigned* parts, const unsigned short* row) {

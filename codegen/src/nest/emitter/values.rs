@@ -435,7 +435,9 @@ fn size(expr: &Expr) -> usize {
         Expr::Index(_) | Expr::Position(_) => 1,
         Expr::InBounds(bounds) => bounds.len() * 2,
         Expr::Random { .. } | Expr::Checked { .. } | Expr::Sort { .. } => 4,
-        Expr::Unary(_, _, a) | Expr::Cast { operand: a, .. } | Expr::Element(_, a) => 1 + size(a),
+        Expr::Unary(_, _, a) | Expr::BriefExp(a) | Expr::Cast { operand: a, .. } | Expr::Element(_, a) => {
+            1 + size(a)
+        }
         Expr::FromMemory(_, a) | Expr::ToMemory(_, a) | Expr::Wide(a) | Expr::ToIndex(a) => size(a),
         Expr::Binary(_, _, a, b) | Expr::Arithmetic(_, a, b) => 1 + size(a) + size(b),
         Expr::Quotient(_, operands) => 1 + operands.iter().map(size).sum::<usize>(),

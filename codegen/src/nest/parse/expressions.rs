@@ -93,6 +93,7 @@ impl Reader<'_, '_> {
                 reader.text.expect(",")?;
                 Ok(Expr::Checked { position, extent, check: reader.text.number()? })
             }),
+            "brief_exp" => self.inside(|reader| operand(reader).map(Expr::BriefExp)),
             "select" => {
                 self.inside(|reader| Ok(Expr::Select(operand(reader)?, next(reader)?, next(reader)?)))
             }

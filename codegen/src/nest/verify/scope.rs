@@ -412,6 +412,9 @@ impl Scope<'_> {
                 self.expect(b, Type::Register(*dtype))?;
                 register(op.result(*dtype))
             }
+            Expr::BriefExp(a) => {
+                self.expect(a, Type::Register(DType::F32)).and_then(|()| register(DType::F32))
+            }
             Expr::MulAdd(dtype, operands) => {
                 let is_of = |operand| self.expect(operand, Type::Register(*dtype));
                 operands.iter().try_for_each(is_of).and_then(|()| register(*dtype))

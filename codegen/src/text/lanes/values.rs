@@ -109,6 +109,7 @@ impl Loop<'_, '_> {
             Expr::MulAdd(dtype, _) => Kind::of(*dtype),
             Expr::Sort { .. }
             | Expr::Quotient(..)
+            | Expr::BriefExp(_)
             | Expr::Votes(_)
             | Expr::VotesBefore(_)
             | Expr::ShuffleUp { .. }
@@ -194,6 +195,7 @@ impl Loop<'_, '_> {
             | Expr::ToIndex(_)
             | Expr::Sort { .. }
             | Expr::Quotient(..)
+            | Expr::BriefExp(_)
             | Expr::Votes(_)
             | Expr::VotesBefore(_)
             | Expr::ShuffleUp { .. }
