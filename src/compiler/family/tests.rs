@@ -10,7 +10,7 @@ use crate::{Attention, DType, Fusion, Tensor};
 
 fn settings(language: Language, fusion: Fusion) -> Settings {
     let shared_bytes = if language == Language::Cuda { 227 << 10 } else { 0 };
-    Settings { language, fusion, shared_bytes, undone: None, tuned: None }
+    Settings { language, fusion, shared_bytes, warp_groups: false, undone: None, tuned: None }
 }
 
 /// An evaluated tensor.

@@ -70,6 +70,7 @@ struct Product {
     unsigned columns;
     bool turned_left, turned_right;
     unsigned group;
+    int line;
 };
 
 /// One CUDA thread.
@@ -190,6 +191,10 @@ void Machine::fiber_main() {
         if (!thread.copies.empty()) {
             int line = thread.copies[0].line;
             m.fail(line, "thread %u returns, and has not waited for the copy that it began on line %d", thread.index, line);
+        }
+        if (!thread.products.empty()) {
+            int line = thread.products[0].line;
+            m.fail(line, "thread %u returns, and has not waited for the product that it began on line %d", thread.index, line);
         }
         thread.finished = true;
         m.finished++;
@@ -544,7 +549,7 @@ void lz_emu_begin_product(lz_emu_product add, float* sums, const unsigned short*
                           unsigned columns, bool turned_left, bool turned_right, int line) {
     Thread& self = running();
     if (self.unpublished) machine->fail(line, "thread %u multiplies on line %d what it has copied and not published", self.index, line);
-    self.products.push_back({add, sums, left, right, columns, turned_left, turned_right, self.product_groups});
+    self.products.push_back({add, sums, left, right, columns, turned_left, turned_right, self.product_groups, line});
 }
 
 void lz_emu_publish() { running().unpublished = false; }

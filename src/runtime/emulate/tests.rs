@@ -2,6 +2,7 @@
 
 mod copies;
 mod faults;
+mod products;
 mod quotients;
 
 use std::ffi::c_void;

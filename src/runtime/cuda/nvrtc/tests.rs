@@ -187,3 +187,25 @@ fn lines_change_no_instruction() {
     let lines = section(&with_lines, ".debug_line").unwrap();
     assert!(String::from_utf8_lossy(&lines).contains("scale.cu"));
 }
+
+/// Of three integers of which some are negated, assemblers of CUDA 12.6 to 13.3 take the maximum of what is not: none may come to them.
+#[test]
+fn integers_are_not_negated_by_an_instruction() {
+    use crate::{DType, Target, Tensor};
+    let Some(nvrtc) = nvrtc_or_note("negations") else { return };
+    for dtype in [DType::I32, DType::U32] {
+        let x = |seed| (Tensor::rand([1024], seed) * 9).cast(dtype);
+        let inputs = [x(1), x(2), x(3)];
+        crate::eval(&inputs).unwrap();
+        let ways: [(&str, fn(&Tensor) -> Tensor); 2] =
+            [("negated", |x| -x), ("from zero", |x| Tensor::zeros_like(x) - x)];
+        for (name, negated) in ways {
+            let [a, b, c] = inputs.each_ref().map(negated);
+            let y = a.maximum(&b).maximum(&c);
+            let program = y.compile_for(&Target::cuda("sm_90")).unwrap();
+            let ptx = nvrtc.ptx("kernels", &program.source(), "compute_90", nvrtc.options()).unwrap();
+            assert!(ptx.contains("max."), "{name} of {dtype}: {ptx}");
+            assert!(!ptx.contains("neg."), "{name} of {dtype}: {ptx}");
+        }
+    }
+}
