@@ -320,6 +320,9 @@ impl<'k> Rows<'k> {
             (&self.elements.v, Expr::Builtin(Builtin::BlockX), Expr::Int(self.schedule.rows.into()));
         let chunks = ceil(emitter.positions(rows), of.clone());
         let own = if batch.is_empty() { block.clone() } else { block.clone().then(Rem, chunks.clone()) };
+        // A mask leaves the last rows the most elements: their blocks begin first.
+        let is_masked = self.of.masked(self.kernel).is_some();
+        let own = if is_masked { chunks.clone().then(Sub, 1).then(Sub, own) } else { own };
         emitter.bind(v.row0, INDEX, own.then(Mul, of));
         if !batch.is_empty() {
             let rest = emitter.bind("block1", INDEX, block.then(Div, chunks));

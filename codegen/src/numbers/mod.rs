@@ -329,6 +329,14 @@ kernel middle
     }
 
     #[test]
+    fn negative_integers_stay() {
+        let number = |line: &str, at| skeleton::digits(line, at).map(|(value, _)| value);
+        assert_eq!(number("short max0 = -32768;", 14), None);
+        assert_eq!(number("a - 32768", 4), Some(32768));
+        assert_eq!(number("x * -3.0f", 5), Some(3));
+    }
+
+    #[test]
     fn texts_that_differ_in_numbers_have_one_skeleton() {
         for kernel in [rows, middle] {
             let [a, b, c] = [101, 102, 301].map(|n| Numbers::of(&kernel(n, Language::C)).unwrap());

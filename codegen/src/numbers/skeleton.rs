@@ -108,7 +108,7 @@ pub(super) fn offsets(skeleton: &str) -> Vec<bool> {
 }
 
 /// The digits at a place of a line, if they are a number of their own, and where they end. What is a part of a name, of
-/// a fraction or of an exponent is none.
+/// a fraction or of an exponent is none, and neither is a negative integer: compilers of CUDA 12.6 to 13.3 lose some negations.
 pub(super) fn digits(line: &str, at: usize) -> Option<(u64, usize)> {
     let bytes = line.as_bytes();
     let before = at.checked_sub(1).map(|before| bytes[before]);
@@ -120,6 +120,9 @@ pub(super) fn digits(line: &str, at: usize) -> Option<(u64, usize)> {
         return None;
     }
     let end = at + bytes[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    if before == Some(b'-') && bytes.get(end) != Some(&b'.') {
+        return None;
+    }
     let text = &line[at..end];
     // Printed again, it is what it was.
     let is_plain = text.len() == 1 || !text.starts_with('0');

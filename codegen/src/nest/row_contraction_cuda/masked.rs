@@ -79,7 +79,7 @@ impl<'k> Rows<'k> {
         let first_of = |position: Expr| position.then(Mul, vectors.clone());
         let own = first_of(from).then(Add, Expr::Builtin(Builtin::ThreadX));
         let threads = Expr::Int(self.schedule.threads().into());
-        emitter.push(stepping(at, (own, first_of(to)), threads, LoopHint::UnrollBy(4)).of(body));
+        emitter.push(stepping(at, (own, first_of(to)), threads, LoopHint::UnrollBy(8)).of(body));
     }
 
     /// The sum over the block's threads, of which all find the same.
