@@ -282,6 +282,7 @@ CASES = {
         Case("matmul_bmm_100000x4", product, (normal(100_000, 4, 4),) * 2, flops=2 * 100_000 * 4**3),
         Case("matmul_vector_4096", product, (normal(*SQUARE), normal(4096)), flops=2 * 4096**2),
         Case("matmul_2048_bf16", product, (normal(2048, 2048),) * 2, "bf16", flops=2 * 2048**3),
+        Case("matmul_4096_bf16", product, (normal(*SQUARE),) * 2, "bf16", flops=2 * 4096**3),
         Case("matmul_2048_f16", product, (normal(2048, 2048),) * 2, "f16", flops=2 * 2048**3),
         Case(
             "linear_gelu",
@@ -335,6 +336,7 @@ CASES = {
             flops=2 * 8 * 64 * 112 * 112 * 3 * 49,
         ),
         Case("attention_causal", attention_causal, (normal(2, 8, 1024, 64),) * 3, flops=4 * 16 * M * 64),
+        Case("attention_causal_bf16", attention_causal, (normal(2, 8, 1024, 64),) * 3, "bf16", flops=4 * 16 * M * 64),
         Case("attention_softcap", attention_softcap, (normal(2, 8, 512, 64),) * 3, flops=4 * 16 * 512 * 512 * 64),
     ]
 }

@@ -99,7 +99,7 @@ impl Plan<'_> {
         let (rows, columns) = (u64::from(schedule.own_rows), u64::from(schedule.own_columns));
         let instruction = schedule.unit.matrices().and_then(Instruction::for_factors);
         let rows = if schedule.unit.is_group() {
-            rows * u64::from(WARP) / u64::from(schedule.unit.threads())
+            rows * WARP / u64::from(schedule.unit.threads())
         } else {
             rows
         };
