@@ -14,7 +14,8 @@ use crate::runtime::device::{Device, DeviceKind};
 use crate::runtime::emulate;
 use crate::tuned;
 
-/// Shared memory of a block for which interpreted kernels are planned: that of sm_90.
+/// Shared memory of a block for which interpreted kernels are planned: that of sm_100, which has no groups of warps that multiply as sm_90
+/// has, for which emulated ones are.
 const INTERPRETED_SHARED_BYTES: u32 = 227 << 10;
 
 /// What the plans for a device depend on.
@@ -23,7 +24,7 @@ pub(crate) fn of(device: Device, fusion: Fusion) -> Settings {
         DeviceKind::Cpu(_) | DeviceKind::Interpreter | DeviceKind::Interpreted(Language::C) => {
             (Language::C, 0, false)
         }
-        DeviceKind::Interpreted(Language::Cuda) => (Language::Cuda, INTERPRETED_SHARED_BYTES, true),
+        DeviceKind::Interpreted(Language::Cuda) => (Language::Cuda, INTERPRETED_SHARED_BYTES, false),
         #[cfg(feature = "cuda")]
         DeviceKind::Cuda(ordinal) => {
             // Where it is not there, nothing runs.

@@ -109,7 +109,7 @@ impl Device {
         Device(DeviceKind::Interpreted(Language::C))
     }
 
-    /// The kernels that a GPU of architecture sm_90 would run, in an interpreter, as [`Device::cpu_interpreted`].
+    /// The kernels that a GPU of architecture sm_100 would run, in an interpreter, as [`Device::cpu_interpreted`].
     ///
     /// ```
     /// use lazuli::{Device, Tensor};

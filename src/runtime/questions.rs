@@ -146,7 +146,8 @@ impl Device {
             #[cfg(not(feature = "cuda"))]
             DeviceKind::Cuda(_) => Backend::open(*self).map(|_| None),
             DeviceKind::Interpreted(Language::C) => Ok(None),
-            DeviceKind::Emulated | DeviceKind::Interpreted(Language::Cuda) => Ok(Some("sm_90".into())),
+            DeviceKind::Emulated => Ok(Some("sm_90".into())),
+            DeviceKind::Interpreted(Language::Cuda) => Ok(Some("sm_100".into())),
             DeviceKind::Interpreter => Err(Error::Unavailable {
                 what: "a target for the interpreter".into(),
                 reason: "it has no kernels".into(),

@@ -98,11 +98,8 @@ impl Plan<'_> {
         let schedule = self.schedule;
         let (rows, columns) = (u64::from(schedule.own_rows), u64::from(schedule.own_columns));
         let instruction = schedule.unit.matrices().and_then(Instruction::for_factors);
-        let rows = if schedule.unit.is_group() {
-            rows * WARP / u64::from(schedule.unit.threads())
-        } else {
-            rows
-        };
+        let rows =
+            if schedule.unit.is_group() { rows * WARP / u64::from(schedule.unit.threads()) } else { rows };
         match instruction {
             // A lane has two neighbours in each of two rows of a small matrix.
             Some(Instruction { rows: of_rows, columns: of_columns, .. }) => {
