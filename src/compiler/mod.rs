@@ -37,7 +37,7 @@ pub(crate) use candidates::{default_schedule, neighbours, results, tuned_key, un
 use groups::emit_groups;
 use plan::Shared;
 pub(crate) use plan::{Code, Part, Plan, PlannedKernel};
-pub(crate) use settings::Settings;
+pub(crate) use settings::{Settings, has_warp_groups};
 pub(crate) use storage::{Place, input_nodes};
 
 /// How many plans are kept, least recently used first out.

@@ -33,3 +33,8 @@ impl Settings {
         TargetFigures { shared: self.shared_bytes as usize, divided, ..figures }
     }
 }
+
+/// Whether groups of four warps multiply matrices in shared memory: on compute capability 9.0 alone.
+pub(crate) fn has_warp_groups(architecture: &str) -> bool {
+    architecture.strip_prefix("sm_").is_some_and(|rest| rest.trim_end_matches('a') == "90")
+}

@@ -4,9 +4,9 @@ use lazuli_codegen::Language;
 
 use crate::Fusion;
 use crate::compiler::Settings;
-use crate::fusion::cut;
 #[cfg(feature = "cuda")]
-use crate::inspect::target::has_warp_groups;
+use crate::compiler::has_warp_groups;
+use crate::fusion::cut;
 #[cfg(feature = "cuda")]
 use crate::runtime::cuda::driver::{CudaDevice, DEFAULT_SHARED_BYTES};
 use crate::runtime::device::{Device, DeviceKind};

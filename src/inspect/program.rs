@@ -333,6 +333,8 @@ impl KernelInfo {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     ///
+    /// For `sm_90` it has what that architecture alone has (`sm_90a`), and runs on the same GPUs.
+    ///
     /// # Errors
     /// [`Unavailable`](crate::Error::Unavailable) without NVRTC, for an architecture that it does not know, or
     /// for the CPU target;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use lazuli_codegen::Language;
 
-use crate::compiler::Settings;
+use crate::compiler::{Settings, has_warp_groups};
 use crate::fusion::cut;
 use crate::{Device, Fusion, Result};
 
@@ -85,11 +85,6 @@ impl Target {
             },
         }
     }
-}
-
-/// Whether groups of four warps multiply matrices in shared memory: on compute capability 9.0 alone.
-pub(crate) fn has_warp_groups(architecture: &str) -> bool {
-    architecture.strip_prefix("sm_").is_some_and(|rest| rest.trim_end_matches('a') == "90")
 }
 
 /// Bytes of shared memory that a block can have, as the CUDA C++ Programming Guide has them for each compute capability;

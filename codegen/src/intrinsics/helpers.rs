@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::OnceLock;
 
+use super::lines;
 use super::primary::call;
 use crate::ops::Spelling;
 use crate::{BinaryOp, Language, UnaryOp};
@@ -145,7 +146,7 @@ fn snippets(language: Language) -> &'static [Snippet] {
                     .replace("lz_as_f32", "__int_as_float")
                     .replace("lz_as_i64", "__double_as_longlong")
                     .replace("lz_as_f64", "__longlong_as_double"),
-                [include_str!("helpers/sort.cuh").trim_end(), &super::groups::definitions()].join("\n\n"),
+                [include_str!("helpers/sort.cuh").trim_end(), &lines::definitions()].join("\n\n"),
             ],
         };
         let derived = derived.map(|text| -> &'static str { text.leak() });

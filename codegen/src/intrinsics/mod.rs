@@ -31,6 +31,7 @@ mod copies;
 mod groups;
 mod helpers;
 pub mod lanes;
+mod lines;
 mod literal;
 mod primary;
 mod random;
@@ -45,6 +46,7 @@ pub use convert::{cast, from_memory, multiply_few, multiply_lines, multiply_tile
 pub use copies::{await_copies, begin_copy, commit_copies};
 pub use groups::{multiply_group, products};
 pub use helpers::Helpers;
+pub use lines::Lines;
 pub use literal::literal;
 pub(crate) use primary::call;
 pub use primary::parenthesise;

@@ -50,12 +50,14 @@ pub fn brief_exp(x: &str, helpers: &mut Helpers) -> String {
 }
 
 pub(super) fn negate(language: Language, dtype: DType, x: &str, helpers: &mut Helpers) -> String {
-    if needs_wrapping(language, dtype) || language == Language::Cuda && dtype == DType::U32 {
-        helpers.call(language, &format!("lz_neg_{dtype}"), &[x])
+    let negated = if language == Language::Cuda && dtype.is_int() {
+        let wide = if dtype.size() < 4 { DType::I32 } else { dtype };
+        helpers.call(language, &format!("lz_neg_{wide}"), &[x])
     } else if x.starts_with('-') {
         // A negative literal: `--x` would be a decrement.
-        narrowed(language, dtype, &format!("-({x})"))
+        format!("-({x})")
     } else {
-        narrowed(language, dtype, &format!("-{x}"))
-    }
+        format!("-{x}")
+    };
+    narrowed(language, dtype, &negated)
 }

@@ -338,7 +338,7 @@ impl<'k> Writer<'k> {
         emitter.bind(self.v.lane, INDEX, thread.clone().then(Rem, WARP));
         let warp = Expr::Name(emitter.bind("warp", INDEX, thread.then(Div, WARP)));
         // Each warp of a group has a quarter of its rows, and all of its columns.
-        let of_group = u64::from(schedule.unit.threads()) / WARP;
+        let of_group = u64::from(schedule.unit.warps());
         let unit = if of_group == 1 { warp.clone() } else { warp.clone().then(Div, of_group) };
         let (rows, columns) = (Expr::Int(schedule.own_rows.into()), Expr::Int(schedule.own_columns.into()));
         let row = unit.clone().then(Div, across.clone()).then(Mul, rows);

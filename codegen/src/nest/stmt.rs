@@ -4,7 +4,7 @@ mod packed;
 
 use super::variable::Var;
 use crate::index::{Bound, IndexExpr};
-pub use crate::intrinsics::SortPart;
+pub use crate::intrinsics::{Lines, SortPart};
 use crate::{BinaryOp, DType, ReduceOp, Scalar, UnaryOp};
 pub use packed::{Pairing, TileProduct, Turning};
 
@@ -542,17 +542,6 @@ pub struct GroupFactor {
     pub at: Expr,
     /// What its lines are.
     pub lines: Lines,
-}
-
-/// What the lines of a [`GroupFactor`] are.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Lines {
-    /// One for each row or column, with terms along it.
-    Along,
-    /// One for each term, with rows or columns along it: each 64 of these are a tile of 64 lines.
-    Turned,
-    /// None: each thread has its part of a 16 × 16 matrix of its warp, of the array's elements two by two as [`MatrixProduct`] has it.
-    Own,
 }
 
 /// What threads do about products of groups of warps.

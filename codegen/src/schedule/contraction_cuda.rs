@@ -33,6 +33,12 @@ pub struct ProductSchedule {
 
 /// Who has a part of a block's sums: warps and groups of four multiply matrices by one instruction, whose factors are of that type,
 /// `F16` or `BF16`.
+///
+/// ```
+/// use lazuli_codegen::{DType, schedule::Unit};
+/// assert_eq!(Unit::Thread.matrices(), None);
+/// assert_eq!(Unit::WarpGroup(DType::BF16).threads(), 128);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Unit {
     /// Each thread.
@@ -59,6 +65,11 @@ impl Unit {
             Unit::Thread => None,
             Unit::Warp(dtype) | Unit::WarpGroup(dtype) => Some(dtype),
         }
+    }
+
+    /// Its warps, or 1.
+    pub(crate) fn warps(self) -> u32 {
+        self.threads().div_ceil(32)
     }
 
     pub(crate) fn is_group(self) -> bool {

@@ -2,7 +2,6 @@
 
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{Kernel, ValueId, ValueOp};
-use crate::nest::contraction_cuda::WARP;
 use crate::nest::emitter::Emitter;
 use crate::nest::pointwise::split_lanes;
 use crate::schedule::{
@@ -98,8 +97,8 @@ impl Plan<'_> {
         let schedule = self.schedule;
         let (rows, columns) = (u64::from(schedule.own_rows), u64::from(schedule.own_columns));
         let instruction = schedule.unit.matrices().and_then(Instruction::for_factors);
-        let rows =
-            if schedule.unit.is_group() { rows * WARP / u64::from(schedule.unit.threads()) } else { rows };
+        // Of a group those of a warp.
+        let rows = rows / u64::from(schedule.unit.warps());
         match instruction {
             // A lane has two neighbours in each of two rows of a small matrix.
             Some(Instruction { rows: of_rows, columns: of_columns, .. }) => {
