@@ -79,9 +79,12 @@ fn warps_multiply_matrices_of_16_bits() {
         outputs
     };
     check_tiled("halves", build);
-    for output in build(&Device::cpu()) {
-        let source = output.tensor().compile_for(&Target::cuda("sm_90")).unwrap().source();
-        assert!(source.contains("lz_multiply_matrices_"), "{source}");
+    // On sm_90 groups of warps do.
+    for (target, function) in [("sm_100", "lz_multiply_matrices_"), ("sm_90", "lz_multiply_group_")] {
+        for output in build(&Device::cpu()) {
+            let source = output.tensor().compile_for(&Target::cuda(target)).unwrap().source();
+            assert!(source.contains(function), "{source}");
+        }
     }
 }
 
@@ -90,11 +93,11 @@ fn warps_multiply_matrices_of_16_bits() {
 fn the_largest_tiles_are_in_memory_of_the_launch() {
     let build = |device: &Device| {
         let of = |shape: [usize; 2], seed| floats(device, DType::BF16, shape, 1.0, seed);
-        let product = of([1030, 200], 1).linear(&of([520, 200], 2), None).relu();
+        let product = of([2060, 200], 1).linear(&of([520, 200], 2), None).relu();
         vec![close("large", product, DType::BF16, 200)]
     };
     check_fused("large tiles", build);
-    let source = build(&Device::cpu())[0].tensor().compile_for(&Target::cuda("sm_90")).unwrap().source();
+    let source = build(&Device::cpu())[0].tensor().compile_for(&Target::cuda("sm_100")).unwrap().source();
     assert!(source.contains("tile=128x256") && source.contains("147456 bytes of shared memory"), "{source}");
 }
 
@@ -179,10 +182,11 @@ fn another_batch_size_is_no_other_kernel_of_tiles() {
     let (few, many) = (text(17), text(500));
     assert!(few.contains("contraction(tile=") && many.contains("contraction(tile="), "{few}\n{many}");
     for (text_of, others) in [
-        (few, [18, 33, 64]),
-        (text(65), [66, 127, 256]),
-        (many, [257, 600, 1024]),
-        (text(2000), [1025, 3000, 4096]),
+        (few, [18, 25, 32]),
+        (text(33), [34, 47, 64]),
+        (text(65), [66, 127, 128]),
+        (many, [257, 300, 512]),
+        (text(2000), [1025, 1300, 2048]),
         (text(5000), [4097, 9999, 60_000]),
     ] {
         others.iter().for_each(|&rows| assert_eq!(text(rows), text_of, "{rows} rows"));
