@@ -1,0 +1,63 @@
+//! Products of groups of warps, beside those of warps.
+
+use super::check_beside;
+
+#[test]
+fn groups_of_warps_multiply_as_warps_do() {
+    let product = |left: &str, right: &str| {
+        format!(
+            "\
+kernel k
+  map i0 < 70
+  map i1 < 72
+  reduce r0 < 136
+  input in0: f16 [9520]
+  input in1: f16 [9792]
+  output out0: f32 [5040]
+  v0: f32 = load in0[{left}]
+  v1: f32 = load in1[{right}]
+  v2: f32 = mul v0 v1
+  v3: f32 = reduce sum over r0 of v2
+  store out0[i0 * 72 + i1] = v3
+"
+        )
+    };
+    let own = "contraction(tile=64x64, depth=64, group=64x64, f16, stages=4)";
+    let other = "contraction(tile=16x64, depth=64, warp=16x16, f16)";
+    for left in ["i0 * 136 + r0", "i0 + r0 * 70"] {
+        for right in ["i1 * 136 + r0", "i1 + r0 * 72"] {
+            check_beside(&product(left, right), own, other);
+        }
+    }
+    check_beside(
+        "\
+kernel k
+  map i0 < n_i0 = 2
+  map i1 < 70
+  map i2 < 64
+  reduce r0 < 150
+  reduce r1 < 64
+  input in0: f16 [8960]
+  input in1: f16 [19200]
+  input in2: f16 [19200]
+  output out0: f32 [8960]
+  v0: f32 = load in0[i0 * 4480 + i1 * 64 + r1]
+  v1: f32 = load in1[i0 * 9600 + r0 * 64 + r1]
+  v2: f32 = mul v0 v1
+  v3: f32 = reduce sum over r1 of v2
+  v4: f32 = literal 0.125
+  v5: f32 = mul v3 v4
+  v6: f32 = reduce max over r0 of v5
+  v7: f32 = sub v5 v6
+  v8: f32 = exp v7
+  v9: f32 = reduce sum_exp over r0 of v5
+  v10: f32 = div v8 v9
+  v11: f32 = load in2[i0 * 9600 + r0 * 64 + i2]
+  v12: f32 = mul v10 v11
+  v13: f32 = reduce sum over r0 of v12
+  store out0[i0 * 4480 + i1 * 64 + i2] = v13
+",
+        "row_contraction(tile=128x64, columns=64, depth=64, f16, group, stages=2)",
+        "row_contraction(tile=32x64, columns=64, depth=32, f16)",
+    );
+}
