@@ -228,41 +228,6 @@ fn pairs_of_terms() {
     });
 }
 
-/// Factors of 16 bits in any order, of which groups of warps multiply lines: as memory has them, computed, of odd lengths, several
-/// products of one factor, batches, windows, and terms that blocks share.
-#[test]
-fn lines_of_groups_of_warps() {
-    for (dtype, [rows, terms, columns]) in [
-        (DType::F16, [130, 264, 300]),
-        (DType::BF16, [65, 67, 129]),
-        (DType::F16, [33, 16, 64]),
-        (DType::BF16, [70, 2050, 72]),
-    ] {
-        check_fused(&format!("{dtype}, {rows} × {terms} × {columns}"), |device| {
-            let of = |shape: &[usize], seed| floats(device, dtype, shape.to_vec(), 1.0, seed);
-            let (relative, absolute) = tolerance(dtype, terms);
-            // What follows rounds sums of up to 64 that were rounded already.
-            let after = |name: &str, y| near(name, y, 4.0 * relative, absolute + 64.0 * relative);
-            let near = |name: &str, y| near(name, y, relative, absolute);
-            let (a, b) = (of(&[rows, terms], 1), of(&[terms, columns], 2));
-            let (at, bt) = (of(&[terms, rows], 3).t(), of(&[columns, terms], 4).t());
-            let row = Tensor::arange(0i64, rows as i64, 1).to(device).eq(30).unsqueeze(1);
-            vec![
-                near("straight", a.matmul(&b)),
-                near("left turned", at.matmul(&b)),
-                near("right turned", a.matmul(&bt)),
-                near("both turned", at.matmul(&bt)),
-                after("computed", (a.relu() * 0.5).matmul(&b).tanh()),
-                near("both computed", a.abs().matmul(&bt.clamp(-0.5, 0.5)).relu()),
-                after("gated", a.matmul(&b).silu() * a.matmul(&bt)),
-                after("batches", of(&[2, rows, terms], 5).matmul(&b) + of(&[columns], 6)),
-                near("nan", a.masked_fill(&row, f64::NAN).matmul(&b)),
-                near("greatest", a.matmul(&b).max(1)),
-            ]
-        });
-    }
-}
-
 /// Sums of some terms each are added up: in one sum of all, each term would be rounded to what the whole has room for.
 #[test]
 fn long_sums_lose_little() {

@@ -88,6 +88,44 @@ fn warps_multiply_matrices_of_16_bits() {
     }
 }
 
+/// Factors of 16 bits in any order, of which groups of warps multiply lines: as memory has them, computed, of odd lengths, several
+/// products of one factor, batches, windows, and terms that blocks share.
+#[test]
+fn lines_of_groups_of_warps() {
+    for (dtype, [rows, terms, columns]) in [
+        (DType::F16, [130, 264, 300]),
+        (DType::BF16, [65, 67, 129]),
+        (DType::F16, [33, 16, 64]),
+        (DType::BF16, [70, 2050, 72]),
+    ] {
+        check_fused(&format!("{dtype}, {rows} × {terms} × {columns}"), |device| {
+            let of = |shape: &[usize], seed| floats(device, dtype, shape.to_vec(), 1.0, seed);
+            let relative = dtype.finfo().unwrap().eps;
+            let absolute = dtype.compute().finfo().unwrap().eps * (terms as f64);
+            // What follows rounds sums of up to 64 that were rounded already.
+            let after = |name: &str, y| near(name, y, 4.0 * relative, absolute + 64.0 * relative);
+            let near = |name: &str, y| near(name, y, relative, absolute);
+            let (a, b) = (of(&[rows, terms], 1), of(&[terms, columns], 2));
+            let (at, bt) = (of(&[terms, rows], 3).t(), of(&[columns, terms], 4).t());
+            let row = Tensor::arange(0i64, rows as i64, 1).to(device).eq(30).unsqueeze(1);
+            let (image, kernels) = (of(&[2, 3, 13, 17], 7), of(&[72, 3, 3, 3], 8));
+            vec![
+                after("windows", image.conv2d(&kernels, None, 1, 1)),
+                near("straight", a.matmul(&b)),
+                near("left turned", at.matmul(&b)),
+                near("right turned", a.matmul(&bt)),
+                near("both turned", at.matmul(&bt)),
+                after("computed", (a.relu() * 0.5).matmul(&b).tanh()),
+                near("both computed", a.abs().matmul(&bt.clamp(-0.5, 0.5)).relu()),
+                after("gated", a.matmul(&b).silu() * a.matmul(&bt)),
+                after("batches", of(&[2, rows, terms], 5).matmul(&b) + of(&[columns], 6)),
+                near("nan", a.masked_fill(&row, f64::NAN).matmul(&b)),
+                near("greatest", a.matmul(&b).max(1)),
+            ]
+        });
+    }
+}
+
 /// The tiles of large products: a block cannot declare as much shared memory.
 #[test]
 fn the_largest_tiles_are_in_memory_of_the_launch() {
@@ -185,8 +223,11 @@ fn another_batch_size_is_no_other_kernel_of_tiles() {
         (few, [18, 25, 32]),
         (text(33), [34, 47, 64]),
         (text(65), [66, 127, 128]),
+        (text(129), [130, 200, 256]),
         (many, [257, 300, 512]),
+        (text(600), [513, 900, 1024]),
         (text(2000), [1025, 1300, 2048]),
+        (text(3000), [2049, 3500, 4096]),
         (text(5000), [4097, 9999, 60_000]),
     ] {
         others.iter().for_each(|&rows| assert_eq!(text(rows), text_of, "{rows} rows"));

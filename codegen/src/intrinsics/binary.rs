@@ -37,6 +37,7 @@ pub fn binary(
     let dtype = dtype.compute();
     debug_assert!(op.accepts(dtype), "{op} of {dtype}");
     match op {
+        // What a compiler would make a negation, which `negate` writes as one that is not lost.
         BinaryOp::Sub if dtype.is_int() && a == zero(dtype) => negate(language, dtype, b, helpers),
         BinaryOp::Mul if dtype.is_int() && b == "-1" => negate(language, dtype, a, helpers),
         BinaryOp::Mul if dtype.is_int() && a == "-1" => negate(language, dtype, b, helpers),

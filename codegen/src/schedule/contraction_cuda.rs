@@ -361,10 +361,10 @@ impl Contraction {
         let turns = blocks.div_ceil(u64::from(figures.processors).max(1));
         let at_once = turns.min(schedule.at_once(self).into());
         let in_flight = (at_once * u64::from(schedule.threads() / 32 * schedule.sums())) as f64;
-        let waiting = 1.0 + SUMS_IN_FLIGHT / in_flight.max(1.0);
+        // Whatever groups wait for is in their rate.
+        let waiting = if schedule.unit.is_group() { 1.0 } else { 1.0 + SUMS_IN_FLIGHT / in_flight.max(1.0) };
         let (rate, size) = match (schedule.unit, self.dtype.size()) {
-            // Whatever they wait for is in their rate.
-            (Unit::WarpGroup(_), _) => (GROUP_PRODUCTS * waiting, 0),
+            (Unit::WarpGroup(dtype), _) => (GROUP_PRODUCTS, dtype.size()),
             (Unit::Warp(dtype), _) => (MATRIX_PRODUCTS, dtype.size()),
             (Unit::Thread, 8) => (WIDE_PRODUCTS, 8),
             (Unit::Thread, size) => (PRODUCTS, size),
