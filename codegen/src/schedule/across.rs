@@ -191,6 +191,24 @@ fn overlaps(kernel: &Kernel, load: ValueId, axes: &[AxisId]) -> bool {
     })
 }
 
+/// Whether more elements would be turned to be stored along the reduced axes than loads along these come one by one.
+fn is_stored_rather(kernel: &Kernel, loads: &[ValueId], axes: &[AxisId], column: AxisId) -> bool {
+    let stored = kernel.stores.iter().filter(|store| is_stored_across(store, axes, column)).count();
+    let apart = |&id: &ValueId| {
+        let ValueOp::Load { index, .. } = &kernel.value(id).op else { return 0.0 };
+        let within: Vec<AxisId> =
+            reduced_axes(kernel, id).into_iter().filter(|axis| !axes.contains(axis)).collect();
+        let each = match axes.last().map(|&axis| index.coefficient(axis).map(i64::unsigned_abs)) {
+            Some(Some(0 | 1)) | None => 0.0,
+            // Lanes so near are shuffled out of whole vectors.
+            Some(Some(2..=4)) => 0.25,
+            _ => 1.0,
+        };
+        each * extent_of(kernel, &within) as f64
+    };
+    stored > 0 && loads.iter().map(apart).sum::<f64>() <= stored as f64
+}
+
 /// How many rows of so many elements, which are stored, are transposed at a time. Rows whose elements are shuffled into place
 /// stay in registers, a vector of each of their elements.
 fn columns_of(length: u64) -> u64 {
@@ -260,7 +278,8 @@ pub(super) fn across(kernel: &Kernel) -> Option<ColumnSchedule> {
             let lanes = previous_power_of_two(NESTED_TILES / bytes.max(1)).min(512);
             let columns = previous_power_of_two(kernel.axis(column).extent / BLOCKS);
             let lanes = lanes.min(columns).max(SHORTEST_COLUMNS);
-            let is_small = largest * SHORTEST_COLUMNS <= NESTED_TILE;
+            let is_small =
+                largest * SHORTEST_COLUMNS <= NESTED_TILE && !is_stored_rather(kernel, &loads, axes, column);
             (fits(&|id| is_read_across(id) || is_consecutive(id)) && is_small, lanes)
         }
         ..=LONGEST => {

@@ -2,9 +2,10 @@
 //! the next stage has it in lanes again, and at last what follows from all of them.
 
 use super::InOrder;
-use crate::ir::{ValueId, ValueOp};
+use crate::ir::{AxisKind, ValueId, ValueOp};
 use crate::nest::accumulate::set;
 use crate::nest::emitter::Emitter;
+use crate::nest::fission::{Divided, Each};
 use crate::nest::loops::counting;
 use crate::nest::stmt::Arithmetic::Sub;
 use crate::nest::stmt::{Expr, LoopHint, Scanning, Stmt, Type};
@@ -47,10 +48,14 @@ impl<'k> InOrder<'_, 'k> {
             let mut known = Vec::new();
             for (stage, taken) in taken.iter().enumerate() {
                 if !taken.is_empty() {
-                    self.along(emitter, stretch, &|emitter| {
-                        emitter.find(&elements(&known, &slot));
-                        emitter.leave(&elements(taken, &slot));
-                    });
+                    let (there, left) = (elements(&known, &slot), elements(taken, &slot));
+                    let each: Each<'_, 'k> = &mut |emitter, body| {
+                        emitter.repeat(counting(self.step, start, stop, LoopHint::Simd), |emitter| {
+                            self.bind_step(emitter);
+                            body(emitter);
+                        });
+                    };
+                    self.divided(emitter, &there, taken, &slot, each, |emitter| emitter.leave(&left));
                     known.extend_from_slice(taken);
                 }
                 for number in self.scans.of_stage(stage) {
@@ -83,10 +88,52 @@ impl<'k> InOrder<'_, 'k> {
                     (step.then(Sub, start), extent.clone().then(Sub, stop), extent.then(Sub, start))
                 }
             };
-            emitter.repeat_along(&[axis], counting(axis, from, to, LoopHint::Simd), |emitter| {
-                emitter.find(&elements(&known, &slot));
+            let stored: Vec<ValueId> = self.stores.iter().map(|store| store.value).collect();
+            let each: Each<'_, 'k> = &mut |emitter, body| {
+                let along = counting(axis, from.clone(), to.clone(), LoopHint::Simd);
+                emitter.repeat_along(&[axis], along, |emitter| body(emitter));
+            };
+            self.divided(emitter, &elements(&known, &slot), &stored, &slot, each, |emitter| {
+                emitter.values_before_stores(self.kernel);
                 self.store(emitter);
             });
+        });
+    }
+
+    /// Loops in lanes, each made by `each`, that come to some values: several where one would wait for itself, or for what is read
+    /// at computed positions. `there` is in arrays; `end` does with the values what they are for.
+    fn divided(
+        &self,
+        emitter: &mut Emitter<'k>,
+        there: &[(ValueId, Expr)],
+        ends: &[ValueId],
+        slot: &Expr,
+        each: Each<'_, 'k>,
+        end: impl Fn(&mut Emitter<'k>),
+    ) {
+        let axis = self.scans.axis;
+        let known: Vec<ValueId> = there.iter().map(|(id, _)| *id).collect();
+        let divided = Divided {
+            kernel: self.kernel,
+            along: &[axis],
+            bound: self.kernel.axes_of_kind(AxisKind::Map).into_iter().chain([axis]).collect(),
+            ends: ends.to_vec(),
+            there: &known,
+            apart: None,
+        };
+        let length = LENGTH.min(self.kernel.axis(axis).extent);
+        let fission = divided.fission(length);
+        let mut each = |emitter: &mut Emitter<'k>, body: &mut dyn FnMut(&mut Emitter<'k>)| {
+            each(emitter, &mut |emitter| {
+                emitter.find(there);
+                body(emitter);
+            });
+        };
+        let elements = fission.map(|fission| fission.emit(emitter, self.kernel, slot, LENGTH, &mut each));
+        let elements = elements.unwrap_or_default();
+        each(emitter, &mut |emitter| {
+            emitter.find(&elements);
+            end(emitter);
         });
     }
 }
