@@ -5,8 +5,8 @@ use super::depth::positions;
 use super::exact::is_exact;
 use super::lift::{Lift, lifted};
 use super::share::{
-    BLOCK_MULTIPLICATIONS, COLUMNS, FEWEST_ROWS, MOST_IN_THREAD, PACKED_TERMS, PANEL, ROWS, TILE_ROWS,
-    is_packed, is_packed_image, is_packed_long, is_tiled,
+    BLOCK_MULTIPLICATIONS, COLUMNS, FEWEST_ROWS, MOST_IN_THREAD, MOST_ROWS, PACKED_TERMS, PANEL, ROWS,
+    TILE_ROWS, is_packed, is_packed_image, is_packed_long, is_tiled,
 };
 use super::windows::Windows;
 use crate::index::{AxisId, IndexExpr};
@@ -235,6 +235,26 @@ impl Contraction {
         }
     }
 
+    /// The schedule of columns that are windows of an image.
+    fn of_windows(&self, kernel: &Kernel, windows: &Windows, sums: u64) -> ContractionSchedule {
+        // Channels are seldom others, and of images it matters only whether they are few.
+        let class = |axes: &[AxisId]| positions(kernel, axes).next_power_of_two();
+        let is_argument = |axes: &[AxisId]| axes.first().is_some_and(|&axis| kernel.axis(axis).is_argument);
+        let rows = if is_argument(&self.rows) { class(&self.rows) } else { known(kernel, &self.rows, ROWS) };
+        let images =
+            if is_argument(&self.batch) { class(&self.batch).min(8) } else { known(kernel, &self.batch, 1) };
+        let is_computed =
+            |product: &Product| !matches!(kernel.value(product.left).op, ValueOp::Load { guard: None, .. });
+        let filters = (rows, known(kernel, &self.depth, PACKED_TERMS), self.products.iter().any(is_computed));
+        let [rows, lines, columns, depth] = windows.block(kernel, filters, images, sums);
+        ContractionSchedule { rows, lines, columns, depth, part: 0 }
+    }
+
+    /// Whether how many rows there are is an argument.
+    fn is_growing(&self, kernel: &Kernel) -> bool {
+        self.rows.first().is_some_and(|&axis| kernel.axis(axis).is_argument)
+    }
+
     /// How a core computes it.
     pub(crate) fn schedule(&self, kernel: &Kernel) -> ContractionSchedule {
         if self.is_thin(kernel) {
@@ -242,28 +262,13 @@ impl Contraction {
             return ContractionSchedule { part: self.part(kernel, &schedule), ..schedule };
         }
         let sums = self.products.len() as u64 * (self.dtype.size().max(self.sum.size()) as u64 / 4);
-        // What is an argument counts as one block: the text is for every extent.
-        let known = |axes: &[AxisId], otherwise: u64| match axes.split_first() {
-            Some((&first, rest)) if kernel.axis(first).is_argument => positions(kernel, rest) * otherwise,
-            _ => positions(kernel, axes),
-        };
+        if let Some(windows) = &self.windows {
+            return self.of_windows(kernel, windows, sums);
+        }
+        let known = |axes: &[AxisId], otherwise: u64| known(kernel, axes, otherwise);
         let (rows, lines) = (known(&self.rows, ROWS), known(&self.lines, 1));
         let (column, terms) = (kernel.axis(self.column).extent, known(&self.depth, PACKED_TERMS));
         let batch = known(&self.batch, 1);
-        if let Some(windows) = &self.windows {
-            // Channels are seldom others, and of images it matters only whether they are few.
-            let class = |axes: &[AxisId]| positions(kernel, axes).next_power_of_two();
-            let is_argument =
-                |axes: &[AxisId]| axes.first().is_some_and(|&axis| kernel.axis(axis).is_argument);
-            let rows = if is_argument(&self.rows) { class(&self.rows) } else { rows };
-            let images = if is_argument(&self.batch) { class(&self.batch).min(8) } else { batch };
-            let is_computed = |product: &Product| {
-                !matches!(kernel.value(product.left).op, ValueOp::Load { guard: None, .. })
-            };
-            let filters = (rows, terms, self.products.iter().any(is_computed));
-            let [rows, lines, columns, depth] = windows.block(kernel, filters, images, sums);
-            return ContractionSchedule { rows, lines, columns, depth, part: 0 };
-        }
         // What is packed of columns and the sums of a block stay in a core's own cache, and little beside a stack.
         let most = (COLUMNS / sums.next_power_of_two()).max(PANEL);
         let columns = column.next_multiple_of(PANEL).min(most);
@@ -278,16 +283,18 @@ impl Contraction {
         let parts =
             if schedule.part > 0 { positions(kernel, &self.depth).div_ceil(schedule.part.into()) } else { 1 };
         let fewest = if self.statistics.is_empty() { PANEL } else { FEWEST_COLUMNS } as u32;
-        // Few blocks become more, as long as they are worth a thread.
-        for _ in 0..6 {
-            let s = &schedule;
-            let blocks = batch
+        let count = |s: &ContractionSchedule| {
+            batch
                 * parts
                 * rows.div_ceil(u64::from(s.rows))
                 * lines.div_ceil(u64::from(s.lines))
-                * column.div_ceil(u64::from(s.columns));
+                * column.div_ceil(u64::from(s.columns))
+        };
+        // Few blocks become more, as long as they are worth a thread.
+        for _ in 0..6 {
+            let s = &schedule;
             let work = u64::from(s.rows) * u64::from(s.lines) * u64::from(s.columns) * (terms / parts);
-            if blocks >= BLOCKS || work < 2 * BLOCK_MULTIPLICATIONS {
+            if count(s) >= BLOCKS || work < 2 * BLOCK_MULTIPLICATIONS {
                 break;
             }
             // Columns first: they are packed for all rows of a block, which costs more than packing rows. But a tile of few
@@ -302,6 +309,16 @@ impl Contraction {
                 _ if rows == ROWS && s.rows <= ROWS as u32 / 2 => break,
                 _ => schedule.rows = (s.rows / 2).next_multiple_of(TILE_ROWS as u32),
             }
+        }
+        // Columns of one panel leave room for the sums of more rows, and are packed less often.
+        let of_all = rows.max(if self.is_growing(kernel) { MOST_ROWS } else { 0 });
+        let more = ContractionSchedule {
+            rows: of_all.div_ceil(of_all.div_ceil(MOST_ROWS).max(1)).next_multiple_of(TILE_ROWS) as u32,
+            ..schedule
+        };
+        let is_narrow = sums * u64::from(schedule.lines) * u64::from(schedule.columns) <= PANEL;
+        if is_narrow && self.statistics.is_empty() && more.rows > schedule.rows && count(&more) >= BLOCKS {
+            return more;
         }
         schedule
     }
@@ -327,6 +344,15 @@ impl Contraction {
         let fewest = (2 * BLOCK_MULTIPLICATIONS / each).max(FEWEST_OF_PART);
         let part = (terms.saturating_mul(blocks) / BLOCKS).max(fewest).next_power_of_two();
         if terms >= 2 * part { u32::try_from(part).unwrap_or(0) } else { 0 }
+    }
+}
+
+/// Positions of some axes, where an outermost one that is an argument counts as `otherwise`, one block's: the text is for every
+/// extent.
+fn known(kernel: &Kernel, axes: &[AxisId], otherwise: u64) -> u64 {
+    match axes.split_first() {
+        Some((&first, rest)) if kernel.axis(first).is_argument => positions(kernel, rest) * otherwise,
+        _ => positions(kernel, axes),
     }
 }
 

@@ -91,6 +91,9 @@ pub(crate) const PAIRED_ROWS: u64 = 48;
 /// Rows of a contraction's block: packed columns are used for so many.
 pub const ROWS: u64 = 240;
 
+/// The same where a row of sums is a panel, and no value is made of rows first.
+pub(super) const MOST_ROWS: u64 = 2 * ROWS;
+
 /// Packed columns of a contraction's block. Others beside it pack the same rows, and reduce them if need be.
 pub const COLUMNS: u64 = 256;
 

@@ -12,7 +12,7 @@ void lz_multiply_tile_f32(const float* restrict left, idx left_row, idx left_ter
   enum { BYTES = 16, WIDE = 2 };
 #endif
   typedef float vec __attribute__((vector_size(BYTES), aligned(sizeof(float)), may_alias));
-  enum { LANES = BYTES / sizeof(float) };
+  enum { LANES = BYTES / sizeof(float), LINE = 64 / sizeof(float) };
   idx n = 0;
   for (; n + WIDE * LANES <= width; n += WIDE * LANES) {
     vec s[6][WIDE];
@@ -24,6 +24,8 @@ void lz_multiply_tile_f32(const float* restrict left, idx left_row, idx left_ter
       }
     }
     for (idx k = 0; k < depth; ++k) {
+      // the next tile's rows: processors do not foresee where these begin
+      if (left_term == 1 && k % LINE < 6) __builtin_prefetch(left + (6 + k % LINE) * left_row + k / LINE * LINE);
       vec columns[WIDE];
 #pragma GCC unroll 4
       for (int j = 0; j < WIDE; ++j) {
