@@ -329,3 +329,36 @@ fn halves_of_both_axes_are_interleaved() {
         }
     }
 }
+
+/// Windows that lie in one part of a join, and those that lie in several: each part has a loop without conditions.
+#[test]
+fn windows_go_over_joins() {
+    for (dtype, step) in
+        [(DType::F32, 1), (DType::F32, 2), (DType::F64, 3), (DType::I32, 2), (DType::BF16, 4)]
+    {
+        for lengths in [[200, 131, 90], [33, 1, 70], [5, 64, 2]] {
+            check_on_cpu(&format!("{dtype} in steps of {step} over {lengths:?}"), |device| {
+                let part = |seed: usize| mixed(device, dtype, [3, lengths[seed]], seed, 7);
+                let (first, second) = (part(0), part(1).flip(1));
+                let three = Tensor::cat(&[&first, &second, &(part(2) * 2)], 1);
+                let both = Tensor::cat(&[&first, &first.flip(1)], 1);
+                vec![
+                    exact("largest", three.unfold(1, 5, step).max(2)),
+                    exact("largest both ways", both.unfold(1, 4, step).max(2)),
+                    exact("neighbours", three.slice(1, 2..) - three.slice(1, ..-2)),
+                    exact("of a series", both.select(0, 1).unfold(0, 4, step).max(1)),
+                ]
+            });
+        }
+    }
+}
+
+#[test]
+fn windows_in_one_part_of_a_join_have_no_conditions() {
+    let x = Tensor::from_vec(vec![0.5f32; 4 * 512], [4, 512]);
+    let joined = Tensor::cat(&[&x, &x.flip(1)], 1);
+    let program = joined.unfold(1, 5, 2).max(2).compile_for(&Target::cpu()).unwrap();
+    // Only where windows have elements of both.
+    assert!(program.source().contains("for (idx i1 = 254; i1 < 256; ++i1)"), "{}", program.source());
+    assert_eq!(program.source().matches("inside0").count(), 3, "{}", program.source());
+}

@@ -185,7 +185,11 @@ pub(super) fn ceil_div(a: i64, b: i64) -> i64 {
 }
 
 /// The expression without its reduced axes but for the swept ones, and the least and most that they add.
-fn without_windows(kernel: &Kernel, expr: &IndexExpr, swept: &[AxisId]) -> Option<(IndexExpr, i64, i64)> {
+pub(super) fn without_windows(
+    kernel: &Kernel,
+    expr: &IndexExpr,
+    swept: &[AxisId],
+) -> Option<(IndexExpr, i64, i64)> {
     let ranges = kernel.ranges();
     let (mut rest, mut least, mut most) = (expr.clone(), 0, 0);
     for axis in expr.axes() {

@@ -48,6 +48,9 @@ pub(super) fn body(
     let one_part = || map.last().and_then(|&inner| Interior::of_one_part(kernel, inner));
     let interior = interior.or_else(|| one_part().filter(|_| border.is_none()));
     let interior = interior.filter(|_| segments.is_none());
+    let is_decided = interior.is_some() || border.is_some() || short.is_some() || is_masked;
+    let windows = || map.last().and_then(|&inner| Segments::of_windows(kernel, inner));
+    let segments = segments.or_else(|| windows().filter(|_| !is_decided));
     let interior = if is_masked { interior.and_then(Interior::of_whole_vectors) } else { interior };
     let guards = match (&short, &interior, &segments) {
         _ if matrices.is_some() => matrices.as_ref().map_or(Guards::Stay, Guards::Matrices),

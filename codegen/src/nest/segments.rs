@@ -1,7 +1,7 @@
 //! Where guards are decided: parts of one axis, as the operands of a join have. In each, every guard holds or none of
 //! its positions, so that a loop over it reads without conditions.
 
-use super::interior::{bounds, ceil_div, decided, decided_where, without};
+use super::interior::{bounds, ceil_div, decided, decided_where, without, without_windows};
 use super::runs::Run;
 use crate::index::{Atom, AxisId, Bound, IndexExpr};
 use crate::ir::{AxisKind, Kernel};
@@ -12,6 +12,9 @@ const MOST_VALUES: usize = 1 << 20;
 
 /// The same where each has conditions of its own.
 const MOST_SEGMENTS_BESIDE: usize = 8;
+
+/// The same of windows over a join.
+const MOST_SEGMENTS_OF_WINDOWS: usize = 16;
 
 /// Parts of an axis.
 pub(super) struct Segments {
@@ -65,10 +68,7 @@ impl Segments {
             let constant = bound.expr.constant_term();
             let limits = [bound.has_lo().then_some(bound.lo), bound.has_hi().then_some(bound.hi)];
             for limit in limits.into_iter().flatten().map(|limit| limit - constant) {
-                starts.push(match stride > 0 {
-                    true => ceil_div(limit, stride),
-                    false => (-limit).div_euclid(-stride) + 1,
-                });
+                starts.push(first_beyond(limit, stride));
             }
         }
         let Compared { axis, from } = found?;
@@ -141,10 +141,71 @@ impl Segments {
         Some(Segments { axis, parts, runs: Vec::new() })
     }
 
+    /// The segments of one axis along which windows lie wholly in one part of a join, and between those the few positions whose
+    /// windows do not, where guards stay. `None` if guards compare anything else.
+    pub(super) fn of_windows(kernel: &Kernel, axis: AxisId) -> Option<Segments> {
+        let compared = |bound: &Bound| {
+            let (rest, least, most) = without_windows(kernel, &bound.expr, &[])?;
+            match rest.terms() {
+                [(Atom::Axis(own), stride)] if *own == axis => {
+                    Some((*stride, [least, most].map(|by| by + rest.constant_term())))
+                }
+                _ => None,
+            }
+        };
+        let extent = if kernel.axis(axis).is_argument { i64::MAX } else { kernel.axis(axis).extent as i64 };
+        let mut starts = vec![0];
+        for bound in kernel.values.iter().flat_map(|value| bounds(&value.op)) {
+            let (stride, ends) = compared(bound)?;
+            let limits = [bound.has_lo().then_some(bound.lo), bound.has_hi().then_some(bound.hi)];
+            for limit in limits.into_iter().flatten().flat_map(|limit| ends.map(|end| limit - end)) {
+                starts.push(first_beyond(limit, stride));
+            }
+        }
+        starts.retain(|start| (0..extent).contains(start));
+        starts.sort_unstable();
+        starts.dedup();
+        if !(2..=MOST_SEGMENTS_OF_WINDOWS).contains(&starts.len()) {
+            return None;
+        }
+        let holds = |bound: &Bound, at: i64| {
+            let (stride, [first, last]) = compared(bound)?;
+            let (first, last) = (stride * at + first, stride * at + last);
+            match (bound.lo..bound.hi).contains(&first) && (bound.lo..bound.hi).contains(&last) {
+                true => Some(true),
+                false => (last < bound.lo || first >= bound.hi).then_some(false),
+            }
+        };
+        let segment = |&at: &i64| {
+            let kernel = decided_where(kernel, |bounds| {
+                let all: Vec<Option<bool>> = bounds.iter().map(|bound| holds(bound, at)).collect();
+                match all.contains(&Some(false)) {
+                    true => Some(false),
+                    false => (!all.contains(&None)).then_some(true),
+                }
+            });
+            (IndexExpr::constant(at), kernel)
+        };
+        let parts: Vec<(IndexExpr, Kernel)> = starts.iter().map(segment).collect();
+        let ends = starts.iter().skip(1).copied().chain([extent]);
+        let is_decided = |kernel: &Kernel| kernel.values.iter().all(|value| bounds(&value.op).is_empty());
+        let lengths = starts.iter().zip(ends).zip(&parts).filter(|(_, (_, kernel))| is_decided(kernel));
+        let decided: i64 = lengths.map(|((start, end), _)| end - start).sum();
+        (decided > extent / 2).then_some(Segments { axis, parts, runs: Vec::new() })
+    }
+
     /// The kernel at a position; `None` if that depends on an offset.
     pub(super) fn at(&self, position: u64) -> Option<&Kernel> {
         let starts: Option<Vec<i64>> = self.parts.iter().map(|(start, _)| start.as_constant()).collect();
         let number = starts?.iter().rposition(|&start| start <= position as i64)?;
         Some(&self.parts[number].1)
+    }
+}
+
+/// The first position from which on a multiple of it is no longer below a limit, or, of a negative one, no longer above.
+fn first_beyond(limit: i64, stride: i64) -> i64 {
+    match stride > 0 {
+        true => ceil_div(limit, stride),
+        false => (-limit).div_euclid(-stride) + 1,
     }
 }
