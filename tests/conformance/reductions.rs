@@ -529,3 +529,20 @@ fn rolled_rows_of_few() {
         }
     }
 }
+
+/// Short sums whose terms are neighbours along another axis than the results are.
+#[test]
+fn few_terms_of_turned_results() {
+    for (dtype, shape) in [(DType::F32, [9, 70, 131]), (DType::F64, [16, 65, 64]), (DType::I32, [5, 80, 200])]
+    {
+        check_on_cpu(&format!("{dtype} {shape:?}"), |device| {
+            let x = ordinary(device, dtype, shape, 2);
+            let turned = (x.permute([2, 0, 1]) * 2).abs();
+            vec![
+                exact("sum", turned.sum(1)),
+                exact("largest beside its place", turned.max(1) + turned.argmax(1).cast(dtype)),
+                exact("in place of others", turned.min(1) - x.select(0, 0).t()),
+            ]
+        });
+    }
+}

@@ -11,7 +11,7 @@ use super::stmt::Arithmetic::Sub;
 use super::stmt::{Expr, LoopHint, Type};
 use crate::DType;
 use crate::index::AxisId;
-use crate::ir::{AxisSet, BufferId, Kernel, ValueId, ValueOp};
+use crate::ir::{AxisSet, BufferId, Kernel, Store, ValueId, ValueOp};
 use crate::schedule::operations;
 
 /// Elements of a stretch: a dozen arrays of them stay in the nearest cache. See benches/README.md.
@@ -397,13 +397,17 @@ impl Stretches {
         if kernel.axis(axis).extent < SHORTEST_FAR && !kernel.axis(axis).is_argument {
             return None;
         }
+        let is_far = |store: &Store| {
+            store.index.uses(axis) && store.index.coefficient(axis).is_none_or(|step| step.unsigned_abs() > 1)
+        };
         let divided = Divided {
             kernel,
             along: &[axis],
             bound: bound.iter().copied().collect(),
             ends: kernel.stores.iter().map(|store| store.value).collect(),
             there: &[],
-            apart: None,
+            // Lanes are not stored far apart.
+            apart: kernel.stores.iter().any(is_far).then_some(TAIL),
         };
         let length = if kernel.axis(axis).is_argument { u64::MAX } else { kernel.axis(axis).extent };
         divided.fission(length).map(|fission| Stretches { axis, fission })

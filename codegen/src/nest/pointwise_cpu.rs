@@ -148,10 +148,38 @@ impl<'k> Loops<'k, '_> {
         let extent = emitter.extent(self.inner);
         let right = left.then(Add, TILE).then(Min, extent.clone());
         let right = emitter.bind("right", INDEX, right);
-        self.rows(emitter, (first, end), (Expr::Name(left), Expr::Name(right)));
+        let (left_end, right_end) = (Expr::Name(left), Expr::Name(right));
+        match self.outer {
+            [across] if self.reads_mostly_along(*across) => {
+                let along = counting(self.inner, left_end, right_end, LoopHint::None);
+                emitter.repeat_along(&[self.inner], along, |emitter| {
+                    inner_loop(emitter, self.kernel, self.guards, *across, first, end);
+                });
+            }
+            _ => self.rows(emitter, (first, end), (left_end, right_end)),
+        }
         let body = emitter.close();
         emitter.push(stepping(left, (0, extent), TILE, LoopHint::None).of(body));
         self.launch(self.outer, TILE)
+    }
+
+    /// Whether lanes that go along another axis than the innermost find neighbours for nearly all that results reduce.
+    fn reads_mostly_along(&self, across: AxisId) -> bool {
+        let kernel = self.kernel;
+        let accesses = |axis: AxisId| {
+            let loads = kernel.values.iter().filter_map(|value| match &value.op {
+                ValueOp::Load { index, .. } if index.coefficient(axis) == Some(1) => Some(value),
+                _ => None,
+            });
+            let is_reduced = |axis: &&AxisId| kernel.axis(**axis).kind == AxisKind::Reduce;
+            let each = |value: &Value| {
+                value.axes.iter().filter(is_reduced).map(|&axis| kernel.axis(axis).extent).product::<u64>()
+            };
+            let stores =
+                kernel.stores.iter().filter(|store| store.index.coefficient(axis) == Some(1)).count();
+            loads.map(each).sum::<u64>() + stores as u64
+        };
+        matches!(self.guards, Guards::Stay) && accesses(across) >= MOSTLY * accesses(self.inner)
     }
 
     /// A block is some whole rows.
@@ -210,6 +238,9 @@ const COSTLY_ONCE: f64 = 12.0;
 
 /// Rows and columns of a tile of a transposed read: 64 lines of 16 floats stay in the nearest cache.
 const TILE: u64 = 64;
+
+/// Neighbours along another axis for each one along the innermost, above which lanes go along the other.
+const MOSTLY: u64 = 4;
 
 /// Whether some load is consecutive along another map axis than the innermost, which strides.
 fn reads_across(kernel: &Kernel, inner: AxisId) -> bool {
