@@ -542,6 +542,24 @@ fn few_terms_of_turned_results() {
                 exact("sum", turned.sum(1)),
                 exact("largest beside its place", turned.max(1) + turned.argmax(1).cast(dtype)),
                 exact("in place of others", turned.min(1) - x.select(0, 0).t()),
+
+/// Rows that all read the same elements across memory's order: a diagonal, a column, and one of a stack.
+#[test]
+fn rows_beside_what_lies_across_memory() {
+    for (dtype, sizes) in [(DType::F32, [70, 512]), (DType::F64, [9, 130]), (DType::BF16, [33, 77])] {
+        check_on_cpu(&format!("across, {dtype}"), |device| {
+            let [rows, length] = sizes;
+            let x = floats(device, dtype, [length.max(rows), length, 6], 2.0, 3).cast(DType::F32);
+            let plane = |n| x.select(2, n);
+            let (diagonal, column) = (plane(1).diagonal(0, 0, 1), plane(2).select(1, 3).slice(0, ..length));
+            let own = plane(0).slice(0, ..rows);
+            let same = plane(3).slice(0, ..rows).ge(0.0);
+            let apart = (&own - &diagonal).abs();
+            vec![
+                exact("greatest", (&apart * same.cast(DType::F32)).max(1)),
+                exact("least", same.where_(f64::INFINITY, &apart).min(1)),
+                near("sum", (&own * &diagonal + column).square().sum(1), 1e-4, 1e-4),
+                near("softmax", (&own * &diagonal).softmax(1), 1e-4, 1e-6),
             ]
         });
     }

@@ -15,7 +15,7 @@ use super::split::{Parts, merging, of_parts};
 use super::stmt::Arithmetic::{Add, Div, Max, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt};
 use super::variable::Var;
-use super::{Function, INDEX, Nest};
+use super::{Function, INDEX, Nest, turned};
 use crate::DType;
 use crate::index::AxisId;
 use crate::ir::{Kernel, ValueId, ValueOp};
@@ -54,6 +54,9 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
             (epilogue, rows)
         });
         if ends.is_some() {
+            if let Some(&inner) = plan.axes.last().filter(|_| guards.are_none()) {
+                turned::lay_out(&mut emitter, kernel, inner, per_block);
+            }
             emitter.open_pinned();
             emitter.unflatten(row, &plan.map, 1);
         }
@@ -101,6 +104,12 @@ struct Guards<'k> {
     peeled: Option<&'k Peeled>,
     /// Where no guard is needed along the innermost of several axes, as of a window's padding.
     interior: Option<&'k Interior>,
+}
+
+impl Guards<'_> {
+    fn are_none(self) -> bool {
+        self.peeled.is_none() && self.interior.is_none()
+    }
 }
 
 fn interior_of_lines(kernel: &Kernel, plan: &Plan) -> Option<Interior> {

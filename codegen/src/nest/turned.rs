@@ -1,5 +1,5 @@
-//! Small inputs of the CPU's pointwise kernels that all rows of a block read, and whose elements lie far apart along the lanes,
-//! as weights of a channel do where channels are innermost: a block lays them out along the lanes before its rows.
+//! Small inputs of the CPU's kernels that all rows of a block read, and whose elements lie far apart along the lanes, as weights
+//! of a channel do where channels are innermost, or a matrix's diagonal: a block lays them out along the lanes before its rows.
 
 use super::accumulate::{mul_add, set};
 use super::emitter::{Emitter, Staged};
@@ -69,9 +69,9 @@ fn axes_of(kernel: &Kernel, index: &IndexExpr, inner: AxisId) -> Option<Vec<Axis
     let mut axes = Vec::new();
     for axis in index.axes() {
         match kernel.axis(axis).kind {
-            AxisKind::Reduce if is_fixed(axis) => axes.push(axis),
             AxisKind::Offset { .. } => {}
-            AxisKind::Map if axis == inner => {}
+            AxisKind::Map | AxisKind::Reduce if axis == inner => {}
+            AxisKind::Reduce if is_fixed(axis) => axes.push(axis),
             _ => return None,
         }
     }
