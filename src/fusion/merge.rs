@@ -3,6 +3,7 @@
 mod attention;
 mod both;
 mod candidate;
+mod narrow;
 mod partition;
 
 use std::collections::BinaryHeap;
@@ -154,6 +155,7 @@ impl<'a> Merger<'a> {
         if !self.figures.packs {
             (0..self.groups.len()).for_each(|middle| self.join_attention(middle));
         }
+        self.store_narrow();
         self.groups.into_iter().flatten().collect()
     }
 

@@ -460,3 +460,27 @@ fn steps_of_a_long_loop_stay_together() {
         assert_eq!(stored.max(), Some(3));
     }
 }
+
+/// A product of 16 bits, rounded to them, and another one of it.
+#[test]
+fn factors_between_kernels_are_stored_in_their_narrower_dtype() {
+    let mut s = Sketch::new();
+    let mut x = s.input([256, 256], DType::BF16);
+    for _ in 0..2 {
+        let weights = s.input([256, 256], DType::BF16);
+        let [left, right] = [x, weights].map(|factor| s.cast(factor, DType::F32));
+        let (left, right) = (s.reshape(left, [256, 1, 256]), s.reshape(right, [1, 256, 256]));
+        let [left, right] = [left, right].map(|factor| s.expand(factor, [256, 256, 256]));
+        let product = s.binary(BinaryOp::Mul, left, right);
+        let sum = s.reduce(ReduceOp::Sum, product, [2]);
+        x = s.cast(sum, DType::BF16);
+    }
+    let graph = s.outputs([x]);
+    for figures in [TargetFigures::CUDA, TargetFigures::CPU] {
+        let grouping = fuse(&graph, Fusion::On, &figures);
+        assert_sound(&graph, &grouping);
+        let stored = grouping.groups.iter().flat_map(|group| &group.outputs);
+        let dtypes: Vec<DType> = stored.map(|&id| graph.node(id).dtype).collect();
+        assert_eq!(dtypes, [DType::BF16; 2]);
+    }
+}
