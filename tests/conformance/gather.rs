@@ -522,3 +522,32 @@ fn joined_rows_at_computed_positions() {
         });
     }
 }
+
+/// Short rows, of which a loop of its own brings in what is looked up; the rest of rows and of blocks too.
+#[test]
+fn short_rows_that_are_looked_up() {
+    for (dtype, width, count) in [
+        (DType::F32, 2, 700),
+        (DType::F32, 3, 257),
+        (DType::F64, 5, 300),
+        (DType::I16, 4, 1000),
+        (DType::I64, 8, 130),
+    ] {
+        check_on_cpu(&format!("{dtype}, {width}"), |device| {
+            let table = floats(device, DType::F32, [90, width], 2.0, 3).cast(dtype);
+            let rows = floats(device, DType::F32, [count, width], 2.0, 4).cast(dtype);
+            let weights = floats(device, DType::F32, [count, 1], 2.0, 5).cast(dtype);
+            let [one, other] = [7i64, 3]
+                .map(|step| (Tensor::arange(0i64, count as i64, 1).to(device) * step + step).remainder(90));
+            let (from, to) = (table.index_select(0, &one), table.index_select(0, &other));
+            let apart = &from - &to;
+            let chosen = apart.gt(0).where_(&apart * 2, &rows + &weights * &to);
+            // Each element at a position of its own, and a position that is looked up itself.
+            let turned =
+                (Tensor::arange(0i64, width as i64, 1).to(device) + one.unsqueeze(1)).remainder(width as i64);
+            let along = rows.gather(1, &turned).abs() * 3 + &apart;
+            let twice = table.index_select(0, one.index_select(0, &other)).abs() * &weights - &from;
+            vec![exact("chosen", chosen), exact("along", along), exact("twice", twice)]
+        });
+    }
+}

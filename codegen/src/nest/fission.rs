@@ -27,7 +27,7 @@ pub(super) const SHORTEST_FAR: u64 = 16;
 const BUDGET: f64 = 30.0;
 
 /// What is cheaper is computed where it is used.
-const CHEAP: f64 = 2.0;
+pub(super) const CHEAP: f64 = 2.0;
 
 /// Cheap operations that follow a costly one belong to its loop, however long its chain is, up to so many in a row: a loop
 /// of nothing else would only load and store.

@@ -1,17 +1,24 @@
 //! A very short innermost axis on the CPU, as of interleaved results: the loop goes along the axis before it, in vectors,
-//! and the short one's positions stand one after the other in its body.
+//! and the short one's positions stand one after the other in its body. What is looked up at positions that are computed is
+//! brought in by a loop of its own before, some rows at a time: it has no vectors, and what follows from it has.
 
 use super::INDEX;
 use super::emitter::Emitter;
+use super::fission::{CHEAP, TOGETHER};
 use super::loops::counting;
 use super::segments::Segments;
+use super::stmt::Arithmetic::Sub;
 use super::stmt::{Expr, LoopHint, Stmt};
 use crate::index::AxisId;
-use crate::ir::{Kernel, ValueOp};
+use crate::ir::{Kernel, ValueId, ValueOp};
+use crate::schedule::operations;
 
 /// Longer axes, or more values at all positions together, are too much text.
 const LONGEST: u64 = 8;
 const MOST_VALUES: usize = 256;
+
+/// Bytes of what is looked up for some rows: half of the nearest cache.
+const MOST_LOOKED_UP: u64 = 16 * 1024;
 
 /// The axis whose positions are spelled out.
 pub(super) struct ShortAxis {
@@ -41,7 +48,7 @@ impl ShortAxis {
         self.extent
     }
 
-    /// The loop along the axis before it.
+    /// The loops along the axis before it.
     pub(super) fn emit<'k>(
         &'k self,
         emitter: &mut Emitter<'k>,
@@ -50,7 +57,38 @@ impl ShortAxis {
         from: Expr,
         to: Expr,
     ) {
-        emitter.repeat_along(&[axis], counting(axis, from, to, LoopHint::Simd), |emitter| {
+        let looked_up = if self.segments.is_none() { looked_up(kernel, axis) } else { Vec::new() };
+        let bytes: usize = looked_up.iter().map(|&id| kernel.value(id).dtype.compute().size()).sum();
+        let rows = (MOST_LOOKED_UP / (bytes as u64 * self.extent).max(1)).min(TOGETHER) / 16 * 16;
+        if looked_up.is_empty() || rows == 0 {
+            return self.along(emitter, kernel, (axis, from, to, LoopHint::Simd), |emitter, _| {
+                emitter.store_all(emitter.kernel);
+            });
+        }
+        let [start, stop] = [emitter.fresh("start"), emitter.fresh("stop")];
+        let slot = Expr::name(axis).then(Sub, start);
+        emitter.stretches([start, stop], (from, &to), rows, |emitter| {
+            let of_position = |_| emitter.elements_of(&looked_up, "found", rows, &slot);
+            let elements: Vec<Vec<(ValueId, Expr)>> = (0..self.extent).map(of_position).collect();
+            let (from, to) = (Expr::name(start), Expr::name(stop));
+            let lookups = (axis, from.clone(), to.clone(), LoopHint::None);
+            self.along(emitter, kernel, lookups, |emitter, position| emitter.leave(&elements[position]));
+            self.along(emitter, kernel, (axis, from, to, LoopHint::Simd), |emitter, position| {
+                emitter.find(&elements[position]);
+                emitter.store_all(emitter.kernel);
+            });
+        });
+    }
+
+    /// One loop along the axis before it, with what is done at each position of the short one.
+    fn along<'k>(
+        &'k self,
+        emitter: &mut Emitter<'k>,
+        kernel: &'k Kernel,
+        (axis, from, to, hint): (AxisId, Expr, Expr, LoopHint),
+        mut at: impl FnMut(&mut Emitter<'k>, usize),
+    ) {
+        emitter.repeat_along(&[axis], counting(axis, from, to, hint), |emitter| {
             for position in 0..self.extent {
                 let part = match &self.segments {
                     Some(segments) => segments.at(position),
@@ -64,13 +102,36 @@ impl ShortAxis {
                     }
                     emitter.bind_axes(&[self.axis]);
                     emitter.bind(self.axis, INDEX, Expr::Int(position));
-                    emitter.store_all(emitter.kernel);
+                    at(emitter, position as usize);
                     let body = emitter.close();
                     emitter.push(Stmt::Block(body));
                 });
             }
         });
     }
+}
+
+/// What results are computed from that lies at positions which are computed for each row; nothing if little is computed of it.
+fn looked_up(kernel: &Kernel, axis: AxisId) -> Vec<ValueId> {
+    let varies = |id: ValueId| kernel.value(id).axes.contains(&axis);
+    let (mut found, mut seen, mut cost) = (Vec::new(), vec![false; kernel.values.len()], 0.0);
+    let mut pending: Vec<ValueId> = kernel.stores.iter().map(|store| store.value).collect();
+    while let Some(id) = pending.pop() {
+        if std::mem::replace(&mut seen[id.index()], true) || !varies(id) {
+            continue;
+        }
+        cost += operations(kernel, id);
+        let op = &kernel.value(id).op;
+        match op {
+            ValueOp::Load { index, .. } => {
+                let is_of_row = kernel.computed_axes(index).iter().any(|&(_, value)| varies(value));
+                found.extend(is_of_row.then_some(id));
+            }
+            _ => pending.extend(op.named_operands()),
+        }
+    }
+    found.sort_unstable();
+    if cost > CHEAP { found } else { Vec::new() }
 }
 
 /// Parts of the axis that begin where the text says.
