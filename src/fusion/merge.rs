@@ -5,6 +5,7 @@ mod both;
 mod candidate;
 mod narrow;
 mod partition;
+mod sorted;
 
 use std::collections::BinaryHeap;
 
@@ -264,6 +265,7 @@ impl<'a> Merger<'a> {
             parts[large] = parts[large].max(parts[small]);
         }
         self.join_butterflies(&computed, &mut group_of, &mut members);
+        self.join_sorts(&computed, &mut group_of, &mut members);
         for (number, nodes) in members.into_iter().enumerate().filter(|(_, nodes)| !nodes.is_empty()) {
             // What is needed outside is stored.
             let is_other = |user: &NodeId| ![number, usize::MAX].contains(&group_of[user.index()]);

@@ -484,3 +484,24 @@ fn factors_between_kernels_are_stored_in_their_narrower_dtype() {
         assert_eq!(dtypes, [DType::BF16; 2]);
     }
 }
+
+/// Sorted elements are multiplied by what running sums of gathered weights come to.
+#[test]
+fn elements_in_order_and_their_positions_are_of_one_sort() {
+    let mut s = Sketch::new();
+    let (x, weights) = (s.input([4, 5000], DType::F32), s.input([4, 5000], DType::F32));
+    let [elements, positions] =
+        [(Sorted::Values, DType::F32), (Sorted::Positions, DType::I64)].map(|(result, dtype)| {
+            s.op(Op::Sort { axis: 1, extent: 5000, descending: true, result }, &[x], [4, 5000], dtype)
+        });
+    let gathered = s.op(Op::Gather { axis: 1 }, &[weights, positions], [4, 5000], DType::F32);
+    let total = s.reduce(ReduceOp::Sum, gathered, [1]);
+    let total = s.reshape(total, [4, 1]);
+    let total = s.expand(total, [4, 5000]);
+    let result = s.binary(BinaryOp::Mul, elements, total);
+    let graph = s.outputs([result]);
+    let grouping = fuse(&graph, Fusion::On, &TargetFigures::CPU);
+    assert_sound(&graph, &grouping);
+    let is_sort = |id: &NodeId| matches!(graph.node(*id).op, Op::Sort { .. });
+    assert_eq!(grouping.groups.iter().filter(|group| group.nodes.iter().any(is_sort)).count(), 1);
+}

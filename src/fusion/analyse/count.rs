@@ -92,6 +92,7 @@ impl Analyser<'_> {
         let Analysis { work, recomputed, texts, .. } = analysis;
         // Whether what is read is not one with what is stored, so that the innermost axis has a loop of its own.
         let mut apart = false;
+        let mut sorts = false;
         for (number, &id) in nodes.iter().enumerate().rev() {
             let node = facts.of(id);
             let evaluation = self.evaluation(number, id, &shape);
@@ -103,7 +104,7 @@ impl Analyser<'_> {
                 _ => WINDOW_IN_ROW,
             });
             let combined = node.elements as f64 * node.fan * shorter;
-            let (each, repeated) = (combined * node.cost, times * f64::from(passes));
+            let (each, repeated) = (combined * self.cost(id, &mut sorts), times * f64::from(passes));
             self.add(work, place, each * repeated);
             // What is packed and what is sorted or scattered has no lanes, tiles or loops for reductions of another's, nor have
             // rows for a long one at each row; nor are there any at computed positions. A loop in a loop beside products is taken
@@ -157,6 +158,12 @@ impl Analyser<'_> {
             work.operations += begun * facts.figures.turn;
         }
         self.count_bytes(work, outputs);
+    }
+
+    /// Simple operations of an element. The elements in order and where they come from are of one sort.
+    fn cost(&self, id: NodeId, sorts: &mut bool) -> f64 {
+        let is_sort = matches!(self.graph.node(id).op, Op::Sort { .. });
+        if is_sort && std::mem::replace(sorts, true) { 1.0 } else { self.facts.of(id).cost }
     }
 
     pub(super) fn add(&self, work: &mut Work, (kind, role): (Loop, Role), operations: f64) {
