@@ -542,6 +542,10 @@ fn few_terms_of_turned_results() {
                 exact("sum", turned.sum(1)),
                 exact("largest beside its place", turned.max(1) + turned.argmax(1).cast(dtype)),
                 exact("in place of others", turned.min(1) - x.select(0, 0).t()),
+            ]
+        });
+    }
+}
 
 /// Rows that all read the same elements across memory's order: a diagonal, a column, and one of a stack.
 #[test]
