@@ -443,3 +443,20 @@ fn of_one_element_without_an_axis() {
     assert_eq!(Tensor::scalar(3.0f32).softmax(-1).item::<f32>().unwrap(), 1.0);
     assert!(Tensor::scalar(3.0f32).cumsum(1).eval().is_err());
 }
+
+/// Each element from a row of its own, scanned and read once more.
+#[test]
+fn scans_of_what_is_looked_up_in_other_rows() {
+    for (dtype, shape) in [(DType::F32, [40, 64]), (DType::F64, [9, 130]), (DType::F16, [33, 512])] {
+        check_fused(&format!("{dtype} {shape:?}"), |device| {
+            let x = ordinary(device, dtype, shape, 3).clamp(-2.0, 2.0);
+            let rows = ordinary(device, DType::I64, shape, 5).abs() % shape[0] as i64;
+            let own = x.gather(0, &rows);
+            vec![
+                exact("largest so far, less each", own.cummax(1) - &own),
+                exact("least so far of positions", (&rows.cummin(1) + &rows).cast(DType::F32)),
+                exact("two looked up", x.gather(0, &rows.flip(1)).cummin(1) * &own),
+            ]
+        });
+    }
+}

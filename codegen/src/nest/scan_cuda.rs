@@ -461,10 +461,13 @@ impl<'a> Writer<'a> {
         emitter.push(Stmt::If { condition: Expr::Int(0).then(Less, lane()), then, otherwise: Vec::new() });
     }
 
-    /// The unguarded loads that the scans' operands depend on, of one element at each position of the axis.
+    /// The unguarded loads that the scans' operands depend on, of one element at each position of the axis. What is looked up for
+    /// each position is none: a thread's lanes come in together, and each of them is somewhere else.
     fn scanned_loads(&self) -> Vec<ValueId> {
+        let is_own = |value: ValueId| self.kernel.value(value).axes.contains(&self.scans.axis);
         let is_one = |index: &IndexExpr| {
             index.uses(self.scans.axis)
+                && !self.kernel.computed_axes(index).iter().any(|&(_, value)| is_own(value))
                 && !index.axes().iter().any(|&axis| self.kernel.axis(axis).kind == AxisKind::Reduce)
         };
         let is_wanted = |id: &ValueId| matches!(&self.kernel.value(*id).op, ValueOp::Load { guard: None, index, .. } if is_one(index));
