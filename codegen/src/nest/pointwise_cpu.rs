@@ -167,10 +167,11 @@ impl<'k> Loops<'k, '_> {
     fn reads_mostly_along(&self, across: AxisId) -> bool {
         let kernel = self.kernel;
         let accesses = |axis: AxisId| {
-            let loads = kernel.values.iter().filter_map(|value| match &value.op {
-                ValueOp::Load { index, .. } if index.coefficient(axis) == Some(1) => Some(value),
-                _ => None,
-            });
+            let is_neighbours = |value: &&Value| match &value.op {
+                ValueOp::Load { index, .. } => index.coefficient(axis) == Some(1),
+                _ => false,
+            };
+            let loads = kernel.values.iter().filter(is_neighbours);
             let is_reduced = |axis: &&AxisId| kernel.axis(**axis).kind == AxisKind::Reduce;
             let each = |value: &Value| {
                 value.axes.iter().filter(is_reduced).map(|&axis| kernel.axis(axis).extent).product::<u64>()
