@@ -320,7 +320,8 @@ fn rows_of_few_share_what_is_costly() {
     assert!(source(&x * &row).contains("omp simd"), "cheap ones are left as they are");
 }
 
-/// Distances of all pairs, stored beside the sums of their rows: columns are in the lanes, and what is stored along a row is turned.
+/// Distances of all pairs, stored beside the sums of their rows. Of points of many numbers, columns are in the lanes, and what is stored
+/// along a row is turned; of few, rows are.
 #[test]
 fn rows_of_pairs_are_stored_beside_their_sums() {
     let pairs = |x: &Tensor| {
@@ -328,9 +329,9 @@ fn rows_of_pairs_are_stored_beside_their_sums() {
         let near = squares.lt(1.5).cast(DType::F32);
         [&near / (&squares + 0.5), near.sum(1), squares]
     };
-    for count in [17, 33, 70] {
-        check_on_cpu(&format!("{count} points"), |device| {
-            let [shares, sums, squares] = pairs(&ordinary(device, DType::F32, [count, 2], 1));
+    for (count, numbers) in [(17, 2), (33, 2), (70, 2), (33, 7), (70, 9)] {
+        check_on_cpu(&format!("{count} points of {numbers} numbers"), |device| {
+            let [shares, sums, squares] = pairs(&ordinary(device, DType::F32, [count, numbers], 1));
             vec![
                 near("shares", shares, 1e-5, 1e-5),
                 exact("sums", sums),
@@ -338,6 +339,9 @@ fn rows_of_pairs_are_stored_beside_their_sums() {
             ]
         });
     }
-    let program = compile_for(&pairs(&numbers(&Device::cpu(), [300, 2], 1)), &Target::cpu()).unwrap();
-    assert!(program.source().contains("lz_turn_some_f32(out"), "{}", program.source());
+    for (width, is_turned) in [(2, false), (7, true)] {
+        let points = numbers(&Device::cpu(), [300, width], 1);
+        let program = compile_for(&pairs(&points), &Target::cpu()).unwrap();
+        assert_eq!(program.source().contains("lz_turn_some_f32(out"), is_turned, "{}", program.source());
+    }
 }
