@@ -407,3 +407,20 @@ fn rows_that_their_quotients_make_short() {
         ]
     });
 }
+
+/// Neighbours that lie far apart in memory, and an inner sum of each: rows all read the same, which a block lays out.
+#[test]
+fn windows_of_sums_of_what_all_rows_read() {
+    for (count, width) in [(24, 5), (70, 7), (33, 9)] {
+        check_on_cpu(&format!("{count} lines of {width}"), |device| {
+            let x = ordinary(device, DType::F32, [count, width], 1);
+            let pairs = (x.unsqueeze(1).minimum(x.unsqueeze(0))).max(2).neg();
+            let both = (x.unsqueeze(1) * x.unsqueeze(0)).abs().min(2);
+            vec![
+                exact("of two", pairs.unfold(1, 2, 1).sum(2)),
+                exact("of three in steps", pairs.unfold(1, 3, 2).max(2)),
+                exact("of four", both.unfold(1, 4, 1).max(2)),
+            ]
+        });
+    }
+}

@@ -59,6 +59,14 @@ pub(super) fn lay_out<'k>(emitter: &mut Emitter<'k>, kernel: &'k Kernel, inner: 
     }
 }
 
+/// What is laid out is for positions within their extents. Takes it away, to be given back, from loops that compute an element for all
+/// windows that have it, at positions of the first or beyond the last.
+pub(super) fn take(emitter: &mut Emitter) -> Vec<(ValueId, Staged)> {
+    let of_positions = emitter.staged.iter().filter(|(_, staged)| staged.slot.is_some());
+    let ids: Vec<ValueId> = of_positions.map(|(id, _)| *id).collect();
+    ids.into_iter().filter_map(|id| emitter.staged.remove_entry(&id)).collect()
+}
+
 /// The reduced axes of an index that says the same for all rows, and far ones for neighbouring lanes.
 fn axes_of(kernel: &Kernel, index: &IndexExpr, inner: AxisId) -> Option<Vec<AxisId>> {
     let stride = index.coefficient(inner)?.unsigned_abs();

@@ -15,6 +15,7 @@ use super::interior::decided;
 use super::loops::counting;
 use super::stmt::Arithmetic::{Add, Max, Min, Mul, Sub};
 use super::stmt::{Expr, LoopHint, Stmt};
+use super::turned;
 use super::variable::Var;
 use crate::index::{AxisId, Bound};
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
@@ -257,6 +258,7 @@ impl Windows {
         let most = if kernel.axis(self.axis).is_argument { self.length } else { self.length.min(extent) };
         let lanes = (most.max(1) - 1) * stride + length;
         let parts = Accumulator::of(emitter, kernel, window.id, Some(lanes.next_multiple_of(16)))?;
+        let laid_out = turned::take(emitter);
         emitter.open(&[], false);
         // The windows of all positions go on from that of the first.
         let last = Expr::name(stop).then(Sub, start).then(Sub, 1);
@@ -308,6 +310,7 @@ impl Windows {
         }
         let body = emitter.close();
         emitter.push(Stmt::Block(body));
+        emitter.staged.extend(laid_out);
         Some(parts)
     }
 
@@ -327,6 +330,7 @@ impl Windows {
             emitter.open(&[axis], false);
         }
         emitter.open(&[], false);
+        let laid_out = window.sliding.map(|_| turned::take(emitter)).unwrap_or_default();
         if let Some((axis, _)) = window.sliding {
             emitter.bind(axis, INDEX, Expr::Int(0));
             emitter.bind_axes(&[axis]);
@@ -350,6 +354,7 @@ impl Windows {
         for &axis in window.loops.iter().rev() {
             emitter.close_loop(axis, LoopHint::None);
         }
+        emitter.staged.extend(laid_out);
         let count = Expr::name(stop).then(Sub, start);
         let result = match window.sliding {
             None => elements,
