@@ -191,8 +191,9 @@ fn overlaps(kernel: &Kernel, load: ValueId, axes: &[AxisId]) -> bool {
     })
 }
 
-/// Whether more elements would be turned to be stored along the reduced axes than loads along these come one by one.
-fn is_stored_rather(kernel: &Kernel, loads: &[ValueId], axes: &[AxisId], column: AxisId) -> bool {
+/// Whether transposing what is stored along the reduced axes costs more than gathering, element by element, what is loaded along
+/// them.
+fn stores_outweigh_loads(kernel: &Kernel, loads: &[ValueId], axes: &[AxisId], column: AxisId) -> bool {
     let stored = kernel.stores.iter().filter(|store| is_stored_across(store, axes, column)).count();
     let apart = |&id: &ValueId| {
         let ValueOp::Load { index, .. } = &kernel.value(id).op else { return 0.0 };
@@ -278,8 +279,8 @@ pub(super) fn across(kernel: &Kernel) -> Option<ColumnSchedule> {
             let lanes = previous_power_of_two(NESTED_TILES / bytes.max(1)).min(512);
             let columns = previous_power_of_two(kernel.axis(column).extent / BLOCKS);
             let lanes = lanes.min(columns).max(SHORTEST_COLUMNS);
-            let is_small =
-                largest * SHORTEST_COLUMNS <= NESTED_TILE && !is_stored_rather(kernel, &loads, axes, column);
+            let is_small = largest * SHORTEST_COLUMNS <= NESTED_TILE
+                && !stores_outweigh_loads(kernel, &loads, axes, column);
             (fits(&|id| is_read_across(id) || is_consecutive(id)) && is_small, lanes)
         }
         ..=LONGEST => {

@@ -92,7 +92,7 @@ impl Analyser<'_> {
         let Analysis { work, recomputed, texts, .. } = analysis;
         // Whether what is read is not one with what is stored, so that the innermost axis has a loop of its own.
         let mut apart = false;
-        let mut sorts = false;
+        let mut sorts = Vec::new();
         for (number, &id) in nodes.iter().enumerate().rev() {
             let node = facts.of(id);
             let evaluation = self.evaluation(number, id, &shape);
@@ -160,10 +160,16 @@ impl Analyser<'_> {
         self.count_bytes(work, outputs);
     }
 
-    /// Simple operations of an element. The elements in order and where they come from are of one sort.
-    fn cost(&self, id: NodeId, sorts: &mut bool) -> f64 {
-        let is_sort = matches!(self.graph.node(id).op, Op::Sort { .. });
-        if is_sort && std::mem::replace(sorts, true) { 1.0 } else { self.facts.of(id).cost }
+    /// Simple operations of an element. The elements in order and where they come from are of one sort, which counts once.
+    fn cost(&self, id: NodeId, sorts: &mut Vec<u32>) -> f64 {
+        let node = self.facts.of(id);
+        match node.scatter.filter(|_| matches!(self.graph.node(id).op, Op::Sort { .. })) {
+            Some(sort) if sorts.contains(&sort) => 1.0,
+            sort => {
+                sorts.extend(sort);
+                node.cost
+            }
+        }
     }
 
     pub(super) fn add(&self, work: &mut Work, (kind, role): (Loop, Role), operations: f64) {
