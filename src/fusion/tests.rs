@@ -427,6 +427,26 @@ fn windows_in_rows_are_not_made_of_shorter_ones() {
     assert_eq!([3, 60].map(kernels_of), [1, 2]);
 }
 
+/// Of small layers each row of the first would be a core's sums of numbers, one after the other, beside the lanes of the second.
+#[test]
+fn small_layers_are_kernels_of_their_own() {
+    let kernels_of = |figures: &TargetFigures| {
+        let mut s = Sketch::new();
+        let (x, weights) = (s.input([16, 16], DType::F32), s.input([16, 16], DType::F32));
+        let layer = |s: &mut Sketch, x| {
+            let (rows, columns) = (s.reshape(x, [16, 16, 1]), s.reshape(weights, [1, 16, 16]));
+            let (rows, columns) = (s.expand(rows, [16, 16, 16]), s.expand(columns, [16, 16, 16]));
+            let products = s.binary(BinaryOp::Mul, rows, columns);
+            let sums = s.reduce(ReduceOp::Sum, products, [1]);
+            s.unary(UnaryOp::Tanh, sums)
+        };
+        let first = layer(&mut s, x);
+        let second = layer(&mut s, first);
+        kernels(&s.outputs([second]), figures)
+    };
+    assert_eq!([kernels_of(&TargetFigures::CPU), kernels_of(FIGURES)], [2, 1]);
+}
+
 #[test]
 fn kernels_that_read_the_same_say_why_they_are_apart() {
     let mut s = Sketch::new();

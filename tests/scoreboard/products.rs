@@ -110,6 +110,20 @@ fn attention() -> Group {
             let [q, k, v] = std::array::from_fn(|_| x.floats([b, h, n, d]));
             vec![q.scaled_dot_product_attention(&k, &v, &Attention::new().causal(true))]
         }),
+        row("attention to cached pages", |x| {
+            let [b, h, d] = [x.at(8, 2), x.at(8, 3), x.at(64, 12)];
+            let [pages, length, used] = [x.at(512, 9), x.at(16, 4), x.at(32, 5)];
+            let q = x.floats([b, h, d]);
+            let table = x.labels([b, used], pages);
+            let mut cached = || {
+                let cache = x.floats([pages, length, h, d]);
+                cache.index_select(0, &table.flatten(..)).reshape([b, used * length, h, d])
+            };
+            let [k, v] = [cached(), cached()];
+            let weights = Tensor::einsum("bhd,bnhd->bhn", [&q, &k]).softmax(-1);
+            vec![Tensor::einsum("bhn,bnhd->bhd", [&weights, &v])]
+        })
+        .because(SUM_FIRST),
     ];
     ("attention", rows)
 }

@@ -211,6 +211,20 @@ impl IndexExpr {
         Some(coefficient)
     }
 
+    /// The least that a term of the axis differs by between neighbours along it, in magnitude; 0 if it does not occur. Those in
+    /// one row of a remainder are its neighbours, and quotients of neighbours are the same or neighbours.
+    pub fn least_step(&self, axis: AxisId) -> u64 {
+        let step = |(atom, k): &(Atom, i64)| {
+            let own = match atom {
+                Atom::Axis(a) => u64::from(*a == axis),
+                Atom::Div(e, by) => e.least_step(axis).div_ceil(by.unsigned_abs()),
+                Atom::Mod(e, _) => e.least_step(axis),
+            };
+            own.saturating_mul(k.unsigned_abs())
+        };
+        self.terms.iter().map(step).filter(|&step| step > 0).min().unwrap_or(0)
+    }
+
     /// What varies along these axes, if no division or remainder is of others as well; but `fixed` ones do not count.
     pub(crate) fn part_along(&self, axes: &[AxisId], fixed: impl Fn(AxisId) -> bool) -> Option<IndexExpr> {
         let mut terms = Terms::new();

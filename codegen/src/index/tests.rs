@@ -223,6 +223,24 @@ fn shapes() -> impl Strategy<Value = Vec<Vec<i64>>> {
     })
 }
 
+/// Positions within a page are apart by its rows, and pages by more.
+#[test]
+fn the_least_step_is_that_within_a_quotient() {
+    let [position, lane] = [AxisId(0), AxisId(1)];
+    let ranges = ranges_of(&[512, 64]);
+    let at = IndexExpr::axis(position);
+    let paged = |page: i64, row: i64| {
+        let page = at.div(16, &ranges).scale(page);
+        page.add(&at.modulo(16, &ranges).scale(row)).add(&IndexExpr::axis(lane))
+    };
+    assert_eq!(paged(8192, 512).least_step(position), 512);
+    assert_eq!(paged(8192, 1).least_step(position), 1);
+    assert_eq!(paged(0, 512).least_step(lane), 1);
+    assert_eq!(at.scale(-32).div(2, &ranges).least_step(position), 16);
+    assert_eq!(at.div(2, &ranges).least_step(position), 1);
+    assert_eq!(at.least_step(lane), 0);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
@@ -317,8 +335,9 @@ proptest! {
                 let step = at(&e, &point) - at(&e, &moved);
                 if let Some(k) = e.coefficient(id) {
                     prop_assert_eq!(step, k * point[a], "{}", e);
+                    prop_assert_eq!(e.least_step(id), k.unsigned_abs());
                 } else {
-                    prop_assert!(e.uses(id));
+                    prop_assert!(e.uses(id) && e.least_step(id) > 0);
                 }
             }
         }

@@ -142,7 +142,7 @@ fn reduces_contiguous_axis(kernel: &Kernel, axes: &[AxisId], operand: ValueId) -
         }
         let weight =
             kernel.buffers[buffer.index()].elements * kernel.buffers[buffer.index()].dtype.size() as u64;
-        let consecutive = |axis: AxisId| index.coefficient(axis).is_some_and(|c| c.unsigned_abs() == 1);
+        let consecutive = |axis: AxisId| index.least_step(axis) == 1;
         if axes.iter().any(|&axis| consecutive(axis)) {
             along += weight;
         } else if kernel.axes_of_kind(AxisKind::Map).into_iter().any(consecutive) {

@@ -9,7 +9,7 @@ use super::share::{
     TILE_ROWS, is_packed, is_packed_image, is_packed_long, is_tiled,
 };
 use super::windows::Windows;
-use crate::index::{AxisId, IndexExpr};
+use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 use crate::{BinaryOp, DType, Language, ReduceOp};
 
@@ -526,16 +526,14 @@ fn dtypes(kernel: &Kernel, product: ValueId, sum: ValueId) -> Option<[DType; 2]>
 
 /// Whether most of what the value loads is consecutive along one axis, and not along the other.
 pub(crate) fn consecutive_along(kernel: &Kernel, value: ValueId, axis: AxisId, other: AxisId) -> bool {
-    // Quotients of neighbours are the same or neighbours.
-    let step = |index: &IndexExpr, axis| index.coefficient(axis).unwrap_or(1);
     let below = kernel.down_from([value]);
     let strides = below.iter().filter_map(|&id| match &kernel.value(id).op {
-        ValueOp::Load { index, .. } => Some((step(index, axis), step(index, other))),
+        ValueOp::Load { index, .. } => Some((index.least_step(axis), index.least_step(other))),
         _ => None,
     });
     // What does not vary along one of them is near either way.
     let (along, others): (Vec<_>, Vec<_>) = strides
         .filter(|&(own, other)| own != 0 && other != 0)
-        .partition(|(own, other)| own.unsigned_abs() == 1 && other.unsigned_abs() != 1);
+        .partition(|&(own, other)| own == 1 && other != 1);
     along.len() > others.len()
 }

@@ -106,14 +106,21 @@ impl Analyser<'_> {
             let combined = node.elements as f64 * node.fan * shorter;
             let (each, repeated) = (combined * self.cost(id, &mut sorts), times * f64::from(passes));
             self.add(work, place, each * repeated);
+            let is_alike = |at: At| match (at, rows) {
+                (At::One(map), Some(rows)) => !rows.varies_by_column(map, &facts.reads.maps),
+                _ => false,
+            };
             // What is packed and what is sorted or scattered has no lanes, tiles or loops for reductions of another's, nor have
             // rows for a long one at each row; nor are there any at computed positions. A loop in a loop beside products is taken
-            // for one that does not vary along the columns, which are the lanes.
+            // for one that does not vary along the columns, which are the lanes; one in columns may.
             let is_lone = match kind {
                 _ if evaluation.is_far && place.0 == Loop::Windows => node.fan > 1.0,
                 Loop::Products if place.0 == Loop::Windows && evaluation.is_nested => true,
                 Loop::Products => node.is_across && rows.is_some_and(|rows| node.elements >= rows.results),
                 Loop::Scatter => place.0 == Loop::Windows && node.fan > 1.0,
+                Loop::Columns => {
+                    place.0 == Loop::Windows && node.fan > 1.0 && is_alike(self.states[number].at)
+                }
                 Loop::Rows => {
                     let is_short = share::is_in_thread(node.fan as u64, || false);
                     place.0 == Loop::Windows && !is_short && !self.states[number].varies
