@@ -318,6 +318,7 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 6] = [
             "eigh",
             "eigvalsh",
             "logdet",
+            "lstsq",
             "lu",
             "matrix_rank",
             "pinv",
