@@ -427,24 +427,31 @@ fn windows_in_rows_are_not_made_of_shorter_ones() {
     assert_eq!([3, 60].map(kernels_of), [1, 2]);
 }
 
-/// Of small layers each row of the first would be a core's sums of numbers, one after the other, beside the lanes of the second.
+/// Layers of so many inputs and outputs, with a tanh behind each.
+fn layers(rows: usize, widths: &[usize], figures: &TargetFigures) -> usize {
+    let mut s = Sketch::new();
+    let mut x = s.input([rows, widths[0]], DType::F32);
+    for two in widths.windows(2) {
+        let weights = s.input([two[0], two[1]], DType::F32);
+        let (left, right) = (s.reshape(x, [rows, two[0], 1]), s.reshape(weights, [1, two[0], two[1]]));
+        let [left, right] = [left, right].map(|factor| s.expand(factor, [rows, two[0], two[1]]));
+        let products = s.binary(BinaryOp::Mul, left, right);
+        let sums = s.reduce(ReduceOp::Sum, products, [1]);
+        x = s.unary(UnaryOp::Tanh, sums);
+    }
+    kernels(&s.outputs([x]), figures)
+}
+
+/// Each row of the first would be a core's sums of numbers, one after the other, beside the lanes of the second.
 #[test]
 fn small_layers_are_kernels_of_their_own() {
-    let kernels_of = |figures: &TargetFigures| {
-        let mut s = Sketch::new();
-        let (x, weights) = (s.input([16, 16], DType::F32), s.input([16, 16], DType::F32));
-        let layer = |s: &mut Sketch, x| {
-            let (rows, columns) = (s.reshape(x, [16, 16, 1]), s.reshape(weights, [1, 16, 16]));
-            let (rows, columns) = (s.expand(rows, [16, 16, 16]), s.expand(columns, [16, 16, 16]));
-            let products = s.binary(BinaryOp::Mul, rows, columns);
-            let sums = s.reduce(ReduceOp::Sum, products, [1]);
-            s.unary(UnaryOp::Tanh, sums)
-        };
-        let first = layer(&mut s, x);
-        let second = layer(&mut s, first);
-        kernels(&s.outputs([second]), figures)
-    };
-    assert_eq!([kernels_of(&TargetFigures::CPU), kernels_of(FIGURES)], [2, 1]);
+    assert_eq!([&TargetFigures::CPU, FIGURES].map(|figures| layers(16, &[16; 3], figures)), [2, 1]);
+}
+
+/// A block of all rows is one core's, and columns are for all of them.
+#[test]
+fn layers_of_few_rows_are_for_all_cores() {
+    assert_eq!(layers(8, &[256, 704, 256], &TargetFigures::CPU), 2);
 }
 
 #[test]

@@ -93,6 +93,12 @@ fn indexed() -> Group {
             let (a, b) = (x.labels([rows], classes), x.labels([rows], classes));
             vec![(a.one_hot(classes).unsqueeze(2) * b.one_hot(classes).unsqueeze(1)).sum(0)]
         }),
+        row("scores of edges: both ends, joined", |x| {
+            let (nodes, edges, width) = (x.at(5000, 7), x.at(40_000, 30), x.at(64, 5));
+            let features = x.floats([nodes, width]);
+            let ends = [(); 2].map(|()| features.index_select(0, &x.labels([edges], nodes)));
+            vec![Tensor::cat(&ends, 1).mv(&x.floats([2 * width])).leaky_relu(0.2)]
+        }),
         row("trace by diagonal", |x| vec![square(x).diagonal(0, 0, 1).sum(..)]),
         row("diagonal of a product", |x| vec![(square(x) * square(x)).diagonal(0, 0, 1).exp()]),
         row("pixel_shuffle, relu", |x| {

@@ -9,7 +9,7 @@ use super::share::{
     TILE_ROWS, is_packed, is_packed_image, is_packed_long, is_tiled,
 };
 use super::windows::Windows;
-use crate::index::AxisId;
+use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 use crate::{BinaryOp, DType, Language, ReduceOp};
 
@@ -527,8 +527,23 @@ fn dtypes(kernel: &Kernel, product: ValueId, sum: ValueId) -> Option<[DType; 2]>
 /// Whether most of what the value loads is consecutive along one axis, and not along the other.
 pub(crate) fn consecutive_along(kernel: &Kernel, value: ValueId, axis: AxisId, other: AxisId) -> bool {
     let below = kernel.down_from([value]);
+    // Neighbours' positions that are read or counted may be anywhere; whether they are read is none of that.
+    let is_read = |by: ValueId, axis: AxisId| {
+        kernel.down_from([by]).iter().any(|&id| match &kernel.value(id).op {
+            ValueOp::Load { index, .. } | ValueOp::Position(index) => index.uses(axis),
+            _ => false,
+        })
+    };
+    let step = |index: &IndexExpr, axis: AxisId| match kernel
+        .computed_axes(index)
+        .iter()
+        .any(|&(_, by)| is_read(by, axis))
+    {
+        true => u64::MAX,
+        false => index.least_step(axis),
+    };
     let strides = below.iter().filter_map(|&id| match &kernel.value(id).op {
-        ValueOp::Load { index, .. } => Some((index.least_step(axis), index.least_step(other))),
+        ValueOp::Load { index, .. } => Some((step(index, axis), step(index, other))),
         _ => None,
     });
     // What does not vary along one of them is near either way.

@@ -84,7 +84,13 @@ impl Analyser<'_> {
                     return None;
                 }
                 let products: Vec<NodeId> = sums.iter().chain(scores).copied().collect();
-                self.work_of_rows((nodes, follows), outputs, (&products, None), of_block as f64)
+                let mut work =
+                    self.work_of_rows((nodes, follows), outputs, (&products, None), of_block as f64);
+                // Products apart are divided along their columns as well.
+                if *elements as u64 <= length as u64 * of_block {
+                    work.operations *= facts.figures.one_row;
+                }
+                work
             }
         };
         let hero = Hero::Reduction(last);
