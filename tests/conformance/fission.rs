@@ -62,6 +62,33 @@ fn long_chains() {
     }
 }
 
+/// Numbers of 64 bits have loops of their own beside costly ones of 32: before them, after them, both, compared with, and
+/// stored.
+#[test]
+fn wide_numbers_beside_costly_ones() {
+    let results = |device: &Device, shape: [usize; 2]| {
+        let x = floats(device, &shape, 1);
+        let labels = (floats(device, &shape, 2) * 3.0).cast(DType::I64);
+        let levels = ((x.abs() * 255.0 + 1.0).log() * 20.0).floor().cast(DType::I64);
+        let again = (levels.cast(DType::F32) / 127.5 - 1.0).exp();
+        let chosen = labels.eq(1).where_(again.tanh(), (&x + labels.cast(DType::F32)).exp());
+        let doubles = (x.sin().cast(DType::F64) * 3.0 + 1.0).cast(DType::F32).exp().tanh();
+        vec![again, levels % 7, chosen, doubles, labels * 2]
+    };
+    for shape in [[1, 63], [3, 255], [2, 257], [1, 600], [2, 0]] {
+        check_bits(&format!("wide numbers of {shape:?}"), |device| results(device, shape));
+        check_on_cpu(&format!("wide numbers of {shape:?}"), |device| {
+            let cast = |y: Tensor| near("wide", y.cast(DType::F32), 1e-5, 1e-5);
+            results(device, shape).into_iter().map(cast).collect()
+        });
+    }
+    let x = floats(&Device::cpu(), &[4, 1000], 1);
+    let levels = (x.exp() * 20.0).floor().cast(DType::I64);
+    let results = [(levels.cast(DType::F32) / 7.0).exp(), levels];
+    let text = lazuli::compile_for(&results, &lazuli::Target::cpu()).unwrap().source();
+    assert!(text.contains("lz_exp_f32v(") && !text.contains("lz_exp_f32_half("), "{text}");
+}
+
 /// A result that is written over what an earlier loop has read, and a later one reads again.
 #[test]
 fn chains_over_their_inputs() {

@@ -93,6 +93,24 @@ impl Divided<'_> {
         reads_far(id) || self.below(id).1.into_iter().any(reads_far)
     }
 
+    /// Of each value, whether neighbours have numbers of 64 bits. Positions and what is computed of them are counted in 32.
+    fn wide(&self) -> Vec<bool> {
+        let mut wide: Vec<bool> = Vec::with_capacity(self.kernel.values.len());
+        for value in &self.kernel.values {
+            let is_own = value.dtype.size() == 8 && value.axes.iter().any(|axis| self.along.contains(axis));
+            let of_operands = || value.op.named_operands().iter().any(|id| wide[id.index()]);
+            let is_wide = match &value.op {
+                ValueOp::Position(_) => false,
+                ValueOp::Unary(..) | ValueOp::Binary(..) | ValueOp::Select(..) if value.dtype.is_int() => {
+                    of_operands()
+                }
+                _ => true,
+            };
+            wide.push(is_own && is_wide);
+        }
+        wide
+    }
+
     /// The elements that a value is computed from, and what is computed between them and it, within loops of its own.
     fn below(&self, id: ValueId) -> (Vec<ValueId>, Vec<ValueId>) {
         let kernel = self.kernel;
@@ -126,13 +144,19 @@ impl Divided<'_> {
     /// Which values are worth a loop of their own in a loop of so many positions; `None` if one loop is best.
     pub(super) fn fission(&self, length: u64) -> Option<Fission> {
         let below = self.kernel.down_from(self.ends.iter().copied());
+        let wide = self.wide();
+        // What is made of numbers of 64 bits is computed in as long vectors.
+        let is_wide = |id: ValueId| {
+            let operands = self.kernel.value(id).op.named_operands();
+            wide[id.index()] || operands.iter().any(|id| wide[id.index()])
+        };
         let elements: Vec<Element> = below
             .into_iter()
             .filter(|&id| self.is_element(id) && !self.is_read(id))
             .map(|id| {
                 let (sources, operations) = self.sources(id);
-                let is_far = self.is_far(id);
-                Element { id, sources, operations, is_far, stage: 0, depth: 0.0, tail: 0.0 }
+                let (is_far, is_wide) = (self.is_far(id), is_wide(id));
+                Element { id, sources, operations, is_far, is_wide, stage: 0, depth: 0.0, tail: 0.0 }
             })
             .collect();
         if length < SHORTEST && (length < SHORTEST_FAR || !elements.iter().any(|element| element.is_far)) {
@@ -154,6 +178,7 @@ impl Divided<'_> {
     /// What each loop leaves to later ones, where none has longer chains of operations than the budget allows.
     fn in_stages(&self, mut elements: Vec<Element>, budget: f64) -> Vec<Vec<ValueId>> {
         let place = |elements: &[Element], id: ValueId| elements.iter().position(|element| element.id == id);
+        let after = narrow_operations(&elements);
         for number in 0..elements.len() {
             let before = elements[number].sources.iter().filter_map(|&id| place(&elements[..number], id));
             let before = before.map(|at| (elements[at].stage, elements[at].depth, elements[at].tail));
@@ -163,11 +188,19 @@ impl Divided<'_> {
                     false => most,
                 };
             let (stage, depth, tail) = before.fold((0, 0.0, 0.0), longest);
-            let mut far = elements[number].sources.iter().filter_map(|&id| place(&elements[..number], id));
-            let follows_far = far.any(|at| elements[at].is_far && elements[at].stage == stage);
+            let follows = |is: fn(&Element) -> bool| {
+                let sources = elements[number].sources.iter();
+                let mut here = sources.filter_map(|&id| place(&elements[..number], id));
+                here.any(|at| elements[at].stage == stage && is(&elements[at]))
+            };
+            // What is computed before it, and after it, is in vectors, or in longer ones.
+            let is_apart = match &elements[number] {
+                element if element.is_far => depth > CHEAP,
+                _ if follows(|before| before.is_far) => true,
+                element if element.is_wide => follows(|before| !before.is_wide && before.depth > TAIL),
+                _ => follows(|before| before.is_wide) && after[number] > TAIL,
+            };
             let element = &mut elements[number];
-            // What is computed before it, and after it, is in vectors.
-            let is_apart = if element.is_far { depth > CHEAP } else { follows_far };
             let operations = element.operations;
             let is_cheap = operations <= CHEAP;
             let is_tail = is_cheap && tail + operations <= TAIL;
@@ -187,10 +220,15 @@ impl Divided<'_> {
             let longest = if last > 0 { f64::INFINITY } else { element.depth };
             self.apart.is_some_and(|least| longest >= least)
         };
-        if self.apart.is_some() && (last > 0 || elements.iter().any(is_apart)) {
+        let is_end = |id: ValueId| self.ends.contains(&id);
+        let is_costly = |element: &Element| !element.is_wide && element.depth > TAIL;
+        let ends_wide = elements.iter().any(|element| element.is_wide && is_end(element.id));
+        if self.apart.is_some() && (last > 0 || elements.iter().any(is_apart))
+            || ends_wide && elements.iter().any(|element| element.stage == last && is_costly(element))
+        {
             last += 1;
         }
-        let is_end = |id: ValueId| self.ends.contains(&id);
+        let mixes = elements.iter().any(is_costly);
         // Cheap values belong where they are used, unless that leaves more to later loops.
         let mut first_use = vec![usize::MAX; elements.len()];
         let mut last_use = vec![0; elements.len()];
@@ -203,8 +241,8 @@ impl Divided<'_> {
                 elements[number].sources.iter().filter_map(|&id| place(&elements, id)).collect();
             let to = first_use[number];
             let more = sources.iter().filter(|&&at| last_use[at] < to).count();
-            let is_moved =
-                to != usize::MAX && to > elements[number].stage && more <= 1 && !elements[number].is_far;
+            let stays = elements[number].is_far || mixes && elements[number].is_wide;
+            let is_moved = to != usize::MAX && to > elements[number].stage && more <= 1 && !stays;
             if is_moved && elements[number].operations <= CHEAP {
                 elements[number].stage = to;
             }
@@ -322,12 +360,28 @@ struct Element {
     operations: f64,
     /// Whether it is read at a position of its own.
     is_far: bool,
+    /// Whether vectors of it, or of what it is made of, have half as many.
+    is_wide: bool,
     /// The loop that computes it.
     stage: usize,
     /// The longest chain of that loop that ends here.
     depth: f64,
     /// The cheap operations at the end of it.
     tail: f64,
+}
+
+/// Of each element, the most operations in a row from it on until there are numbers of 64 bits.
+fn narrow_operations(elements: &[Element]) -> Vec<f64> {
+    let mut after = vec![0.0f64; elements.len()];
+    for (number, element) in elements.iter().enumerate().rev().filter(|(_, element)| !element.is_wide) {
+        after[number] += element.operations;
+        for (at, before) in elements[..number].iter().enumerate() {
+            if element.sources.contains(&before.id) {
+                after[at] = after[at].max(after[number]);
+            }
+        }
+    }
+    after
 }
 
 /// What appends a loop of some body.

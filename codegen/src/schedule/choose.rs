@@ -187,7 +187,17 @@ fn strides_less_along(kernel: &Kernel, axes: &[AxisId], operand: ValueId) -> Opt
         (0, _) => None,
         // No vectors either way: of neighbours in one line of memory the first brings the others.
         _ => {
-            let apart = |axis: AxisId| loads().map(|index| distance(index, axis).min(LINE)).sum::<f64>();
+            // What few positions read stays in a near cache.
+            let positions = |index: &IndexExpr| {
+                let own = index.axes().into_iter().map(|axis| match kernel.axis(axis) {
+                    axis if axis.is_argument => SOME,
+                    axis => axis.extent as f64,
+                });
+                own.product::<f64>()
+            };
+            let apart = |axis: AxisId| {
+                loads().map(|index| distance(index, axis).min(LINE) * positions(index)).sum::<f64>()
+            };
             let (rows, columns) = (apart(along), apart(across));
             (rows != columns).then_some(rows < columns)
         }
@@ -196,6 +206,9 @@ fn strides_less_along(kernel: &Kernel, axes: &[AxisId], operand: ValueId) -> Opt
 
 /// Elements that a line of memory holds.
 const LINE: f64 = 16.0;
+
+/// Stands for an extent that is an argument.
+const SOME: f64 = 256.0;
 
 /// About how far neighbours along an axis are apart in memory.
 fn distance(index: &IndexExpr, axis: AxisId) -> f64 {
