@@ -1,13 +1,20 @@
-//! Typed values of one node, and what each element type can do.
+//! Typed arrays, and what each element type can do.
 
 use bytemuck::NoUninit;
 use half::{bf16, f16};
 
-use crate::{DType, Scalar};
+use lazuli_codegen::{DType, Scalar};
 
-/// The elements of a node, row-major.
+/// The elements of an array, row-major.
+///
+/// ```
+/// use lazuli_reference::Values;
+/// let values = Values::F32(vec![1.0, -2.0]);
+/// assert_eq!(Values::from_bytes(values.dtype(), values.bytes()), values);
+/// ```
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Values {
+#[allow(missing_docs, reason = "each is named as its dtype")]
+pub enum Values {
     Bool(Vec<bool>),
     U8(Vec<u8>),
     I8(Vec<i8>),
@@ -41,24 +48,32 @@ macro_rules! for_any {
 }
 
 /// Evaluates the expression with the alias standing for the dtype's element type.
+///
+/// ```
+/// use lazuli_reference::{Element, Values, with_type};
+/// let dtype = lazuli_codegen::DType::I16;
+/// assert_eq!(with_type!(dtype, T => T::wrap(vec![T::from_int(3)])), Values::I16(vec![3]));
+/// ```
+#[macro_export]
 macro_rules! with_type {
     ($dtype:expr, $alias:ident => $body:expr) => {
-        with_type!(@ $dtype, $alias, $body,
-            Bool bool, U8 u8, I8 i8, I16 i16, I32 i32, U32 u32, I64 i64, F16 half::f16, BF16 half::bf16, F32 f32, F64 f64)
+        $crate::with_type!(@ $dtype, $alias, $body,
+            Bool bool, U8 u8, I8 i8, I16 i16, I32 i32, U32 u32, I64 i64, F16 $crate::f16, BF16 $crate::bf16, F32 f32, F64 f64)
     };
     (@ $dtype:expr, $alias:ident, $body:expr, $($variant:ident $ty:ty),*) => {
         match $dtype {
-            $(crate::DType::$variant => {
+            $($crate::DType::$variant => {
                 type $alias = $ty;
                 $body
             })*
         }
     };
 }
-pub(super) use {for_any, with_type};
+pub(crate) use for_any;
 
 impl Values {
-    pub(super) fn dtype(&self) -> DType {
+    /// What the elements are.
+    pub fn dtype(&self) -> DType {
         match self {
             Values::Bool(_) => DType::Bool,
             Values::U8(_) => DType::U8,
@@ -74,17 +89,23 @@ impl Values {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    /// How many elements there are.
+    pub fn len(&self) -> usize {
         for_any!(self, v => v.len())
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// The elements as they lie in memory.
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         for_any!(self, v => bytemuck::cast_slice(v))
     }
 
     /// The elements in some bytes, which need not be aligned; what is left over does not count.
-    pub(super) fn from_bytes(dtype: DType, bytes: &[u8]) -> Values {
+    pub fn from_bytes(dtype: DType, bytes: &[u8]) -> Values {
         match dtype {
             DType::Bool => Values::Bool(bytes.iter().map(|&byte| byte != 0).collect()),
             DType::U8 => Values::U8(bytes.to_vec()),
@@ -101,7 +122,7 @@ impl Values {
     }
 
     /// The elements, of integers and truth values.
-    pub(super) fn integers(&self) -> Option<Vec<i64>> {
+    pub(crate) fn integers(&self) -> Option<Vec<i64>> {
         fn widened<T: Copy + Into<i64>>(values: &[T]) -> Option<Vec<i64>> {
             Some(values.iter().map(|&value| value.into()).collect())
         }
@@ -118,13 +139,18 @@ impl Values {
     }
 
     /// Elements from integers, of which they have the low bits; all but 0 are true.
-    pub(super) fn of_integers(dtype: DType, values: impl Iterator<Item = i64>) -> Values {
-        with_type!(dtype, T => T::wrap(values.map(T::from_int).collect()))
+    pub(crate) fn of_integers(dtype: DType, values: impl Iterator<Item = i64>) -> Values {
+        crate::with_type!(dtype, T => T::wrap(values.map(T::from_int).collect()))
+    }
+
+    /// The numbers from 0, as `I64`.
+    pub fn counting(count: usize) -> Values {
+        Values::I64((0..count as i64).collect())
     }
 
     /// The scalar, `count` times.
-    pub(super) fn filled(value: Scalar, count: usize) -> Values {
-        with_type!(value.dtype(), T => T::wrap(vec![T::from_low_bits(value.to_bits()); count]))
+    pub fn filled(value: Scalar, count: usize) -> Values {
+        crate::with_type!(value.dtype(), T => T::wrap(vec![T::from_low_bits(value.to_bits()); count]))
     }
 }
 
@@ -133,12 +159,14 @@ fn whole(bytes: &[u8], size: usize) -> &[u8] {
 }
 
 /// An element type.
-pub(super) trait Element: Copy + PartialOrd + NoUninit {
+pub trait Element: Copy + PartialOrd + NoUninit {
+    /// Elements of this type.
     fn wrap(values: Vec<Self>) -> Values;
 
     /// The elements, if they are of this type.
     fn unwrap(values: &Values) -> Option<&[Self]>;
 
+    /// The element with these bits; what its type does not have does not count.
     fn from_low_bits(bits: u64) -> Self;
 
     /// As Rust's `as`; one rounding, where `half`'s own `from_f64` may round twice. Everything but 0 is true.
@@ -155,12 +183,12 @@ pub(super) trait Element: Copy + PartialOrd + NoUninit {
 }
 
 /// An integer type. Its arithmetic is that of i64, reduced to the type's bits.
-pub(super) trait Int: Element {
+pub(crate) trait Int: Element {
     fn to_i64(self) -> i64;
 }
 
 /// A float type.
-pub(super) trait Float: Element {
+pub(crate) trait Float: Element {
     /// What basic arithmetic is done in.
     type Wide: Real;
 
@@ -173,7 +201,7 @@ pub(super) trait Float: Element {
 }
 
 /// A type that the machine computes in.
-pub(super) trait Real: Copy {
+pub(crate) trait Real: Copy {
     /// A number of double precision, rounded.
     fn rounded(value: f64) -> Self;
     /// Of two versions of a function, the one in this precision.
@@ -342,8 +370,13 @@ fn round_to_odd(value: f64) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::same;
     use super::*;
+
+    /// Asserts equality to the sign of zero, with NaN equal to NaN.
+    #[track_caller]
+    fn same(actual: &[f64], expected: &[f64]) {
+        assert_eq!(format!("{actual:?}"), format!("{expected:?}"));
+    }
 
     #[test]
     fn f64_rounds_to_16_bits_once() {

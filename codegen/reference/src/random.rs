@@ -2,18 +2,28 @@
 //! J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 
 use half::{bf16, f16};
+use lazuli_codegen::DType;
 
-use super::operand::broken;
-use super::values::Values;
-use crate::{DType, Result};
+use crate::error::broken;
+use crate::{Result, Values};
 
 /// Uniform numbers in [0, 1): of a format with p bits of precision, multiples of 2^-p.
-pub(super) fn uniform(seed: u64, count: usize, dtype: DType) -> Result<Values> {
+///
+/// # Errors
+/// [`Error::Broken`](crate::Error::Broken) if the dtype is no float's.
+///
+/// ```
+/// use lazuli_codegen::DType;
+/// use lazuli_reference::uniform;
+/// assert_eq!(uniform(7, 3, DType::F32), uniform(7, 3, DType::F32));
+/// assert!(uniform(7, 3, DType::I32).is_err());
+/// ```
+pub fn uniform(seed: u64, count: usize, dtype: DType) -> Result<Values> {
     uniform_at(seed, 0..count as u64, dtype)
 }
 
 /// Those with these numbers.
-pub(super) fn uniform_at(seed: u64, indices: impl Iterator<Item = u64>, dtype: DType) -> Result<Values> {
+pub(crate) fn uniform_at(seed: u64, indices: impl Iterator<Item = u64>, dtype: DType) -> Result<Values> {
     let key = [seed as u32, (seed >> 32) as u32];
     let words = indices.map(|index| philox([index as u32, (index >> 32) as u32, 0, 0], key));
     // Every one of these is exact.
@@ -51,9 +61,7 @@ fn multiply(a: u32, b: u32) -> (u32, u32) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::generate;
     use super::*;
-    use crate::graph::op::Op;
 
     #[test]
     fn the_authors_known_answers() {
@@ -66,38 +74,5 @@ mod tests {
             philox([0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344], [0xa409_3822, 0x299f_31d0]),
             [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1]
         );
-    }
-
-    #[test]
-    fn the_first_number_of_seed_zero_in_each_format() {
-        let random = Op::Random { seed: 0 };
-        let f32s: Vec<f32> = generate(random.clone(), [1]);
-        assert_eq!(f32s, [0x66_27e8 as f32 / 16_777_216.0]);
-        let f64s: Vec<f64> = generate(random.clone(), [1]);
-        assert_eq!(f64s, [(0x6627_e8d5_e169_c58du64 >> 11) as f64 / 2f64.powi(53)]);
-        let f16s: Vec<f16> = generate(random.clone(), []);
-        assert_eq!(f16s, [f16::from_f32((0x6627u32 >> 5) as f32 / 2048.0)]);
-        let bf16s: Vec<bf16> = generate(random, []);
-        assert_eq!(bf16s, [bf16::from_f32(0x66 as f32 / 256.0)]);
-    }
-
-    #[test]
-    fn numbers_depend_on_seed_and_row_major_index_alone() {
-        let flat: Vec<f32> = generate(Op::Random { seed: 1 << 40 | 7 }, [24]);
-        let cube: Vec<f32> = generate(Op::Random { seed: 1 << 40 | 7 }, [2, 3, 4]);
-        let other: Vec<f32> = generate(Op::Random { seed: 7 }, [24]);
-        assert_eq!(flat, cube);
-        assert!(flat.iter().zip(&other).all(|(a, b)| a != b));
-        assert!(generate::<f32>(Op::Random { seed: 7 }, [3, 0]).is_empty());
-    }
-
-    #[test]
-    fn numbers_are_in_range_and_spread() {
-        let numbers: Vec<bf16> = generate(Op::Random { seed: 3 }, [10_000]);
-        assert!(numbers.iter().all(|&x| x >= bf16::ZERO && x < bf16::ONE));
-        let numbers: Vec<f32> = generate(Op::Random { seed: 3 }, [10_000]);
-        assert!(numbers.iter().all(|&x| (0.0..1.0).contains(&x)));
-        let mean = numbers.iter().sum::<f32>() / 10_000.0;
-        assert!((mean - 0.5).abs() < 0.01, "{mean}");
     }
 }
