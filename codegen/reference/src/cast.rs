@@ -1,5 +1,6 @@
 //! Conversions between element types.
 
+use half::slice::HalfFloatSliceExt;
 use lazuli_codegen::DType;
 
 use crate::scalar::map;
@@ -28,7 +29,8 @@ pub fn cast(x: &Values, to: DType) -> Values {
         Values::I32(x) => from_int(x, to, Int::to_i64),
         Values::U32(x) => from_int(x, to, Int::to_i64),
         Values::I64(x) => from_int(x, to, Int::to_i64),
-        Values::F16(x) => from_float(x, to),
+        // All at once: each alone asks what the processor can do.
+        Values::F16(x) => from_float(&x.to_f32_vec(), to),
         Values::BF16(x) => from_float(x, to),
         Values::F32(x) => from_float(x, to),
         Values::F64(x) => from_float(x, to),
