@@ -6,9 +6,6 @@
 //! tested apart from these: the same as the graph gives, up to the rounding that kernels leave out (16-bit floats are
 //! `F32` between loads, casts and stores). Every access is checked, and that every element of an output is written.
 
-#[cfg(test)]
-mod tests;
-
 use std::rc::Rc;
 
 use lazuli_codegen::index::{Atom, AxisId, Bound, IndexExpr};

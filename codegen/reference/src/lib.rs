@@ -31,7 +31,7 @@ pub use cast::cast;
 pub use error::{Error, Result};
 pub use extents::ensure_room;
 pub use gather::gather;
-pub use random::uniform;
+pub use random::{philox, uniform};
 pub use reduce::reduce;
 pub use scalar::{binary, select, unary};
 pub use scan::{Scan, scan};

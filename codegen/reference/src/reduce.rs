@@ -21,24 +21,36 @@ pub(crate) struct Rows<'a, T: Copy> {
 
 impl<'a, T: Copy> Rows<'a, T> {
     pub(crate) fn new(x: &'a [T], shape: &[usize], axes: &[usize]) -> Rows<'a, T> {
-        let kept = (0..shape.len()).filter(|axis| !axes.contains(axis));
-        let order: Extents = kept.chain(axes.iter().copied()).collect();
-        let elements = if order.is_sorted() {
-            Cow::Borrowed(x)
-        } else {
-            let own = extents::strides(shape);
-            let extents: Extents = order.iter().map(|&axis| shape[axis]).collect();
-            let strides: SmallVec<[i64; 6]> = order.iter().map(|&axis| own[axis] as i64).collect();
-            Cow::Owned(gather(x, 0, &extents, &strides))
+        let order = order(shape, axes);
+        let (kept, along) = order.extents.split_at(shape.len() - axes.len());
+        let elements = match order.is_sorted {
+            true => Cow::Borrowed(x),
+            false => Cow::Owned(gather(x, 0, &order.extents, &order.strides)),
         };
-        let len = axes.iter().map(|&axis| shape[axis]).product();
-        let kept: Extents =
-            (0..shape.len()).filter(|axis| !axes.contains(axis)).map(|axis| shape[axis]).collect();
-        Rows { elements, count: extents::elements(&kept), len }
+        Rows { elements, count: extents::elements(kept), len: along.iter().product() }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &[T]> {
         (0..self.count).map(|n| &self.elements[n * self.len..][..self.len])
+    }
+}
+
+/// The axes of an array, others before some.
+struct Order {
+    extents: Extents,
+    strides: SmallVec<[i64; 6]>,
+    /// They are so already.
+    is_sorted: bool,
+}
+
+fn order(shape: &[usize], axes: &[usize]) -> Order {
+    let kept = (0..shape.len()).filter(|axis| !axes.contains(axis));
+    let order: Extents = kept.chain(axes.iter().copied()).collect();
+    let own = extents::strides(shape);
+    Order {
+        extents: order.iter().map(|&axis| shape[axis]).collect(),
+        strides: order.iter().map(|&axis| own[axis] as i64).collect(),
+        is_sorted: order.is_sorted(),
     }
 }
 
@@ -157,27 +169,4 @@ pub(crate) fn squared_deviations<T: Float>(row: &[T]) -> f64 {
 fn sum_exp<T: Float>(row: &[T]) -> f64 {
     let max = row.iter().copied().reduce(Element::maximum).map_or(0.0, Float::to_f64);
     row.iter().fold(0.0, |sum, x| sum + (x.to_f64() - max).exp())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::with_type;
-
-    #[test]
-    fn extremes_of_nothing_are_none() {
-        assert!(reduce(ReduceOp::Min, &Values::F32(vec![]), &[2, 0], &[1]).is_err());
-        assert!(reduce(ReduceOp::ArgMax, &Values::F32(vec![]), &[0], &[0]).is_err());
-    }
-
-    #[test]
-    fn every_reduction_is_defined_exactly_where_it_says() {
-        for dtype in DType::ALL {
-            let x = with_type!(dtype, T => T::wrap(vec![T::from_int(1)]));
-            for op in ReduceOp::ALL {
-                let result = reduce(op, &x, &[1], &[0]);
-                assert_eq!(result.is_ok(), op.accepts(dtype), "{op} of {dtype}");
-            }
-        }
-    }
 }

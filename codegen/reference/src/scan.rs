@@ -121,14 +121,18 @@ fn along<T: Copy>(
             true => result.extend(running(&mut row.iter().rev().copied()).into_iter().rev()),
         }
     }
-    // The axis is the last one now: back to its place.
-    let kept = (0..shape.len()).filter(|&axis| axis != scan.axis);
-    let order: Extents = kept.chain([scan.axis]).collect();
+    gather(&result, 0, shape, &strides_back(shape, scan.axis))
+}
+
+/// The strides of an array whose axis has become the last, in the order that the axes had.
+fn strides_back(shape: &[usize], axis: usize) -> SmallVec<[i64; 6]> {
+    let kept = (0..shape.len()).filter(|&other| other != axis);
+    let order: Extents = kept.chain([axis]).collect();
     let mut strides: SmallVec<[i64; 6]> = SmallVec::from_elem(0, shape.len());
     let mut stride = 1;
     for &axis in order.iter().rev() {
         strides[axis] = stride;
         stride *= shape[axis] as i64;
     }
-    gather(&result, 0, shape, &strides)
+    strides
 }

@@ -33,19 +33,22 @@ pub fn sort(x: &Values, shape: &[usize], sort: Sort) -> Values {
     first[sort.axis] = sort.extent;
     let mut sources = vec![0usize; elements(&first)];
     let mut places = vec![0i64; sources.len()];
-    for_any!(x, x => for row in 0..elements(shape).checked_div(count).unwrap_or(0) {
+    // Of any type: what sorts is compiled once.
+    let order: Box<dyn Fn(usize, usize) -> Ordering + '_> =
+        for_any!(x, x => Box::new(move |a: usize, b: usize| compare(x[a], x[b])));
+    for row in 0..elements(shape).checked_div(count).unwrap_or(0) {
         let (outer, column) = (row / inner, row % inner);
         let source = |place: usize| (outer * count + place) * inner + column;
-        let mut order: Vec<usize> = (0..count).collect();
-        order.sort_by(|&a, &b| {
-            let order = compare(x[source(a)], x[source(b)]);
+        let mut places_of_row: Vec<usize> = (0..count).collect();
+        places_of_row.sort_by(|&a, &b| {
+            let order = order(source(a), source(b));
             if sort.descending { order.reverse() } else { order }
         });
-        for (rank, &place) in order.iter().take(sort.extent).enumerate() {
+        for (rank, &place) in places_of_row.iter().take(sort.extent).enumerate() {
             let target = (outer * sort.extent + rank) * inner + column;
             (sources[target], places[target]) = (source(place), place as i64);
         }
-    });
+    }
     match sort.is_position {
         false => for_any!(x, x => Element::wrap(sources.into_iter().map(|at| x[at]).collect())),
         true => Values::I64(places),

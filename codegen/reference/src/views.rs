@@ -79,14 +79,13 @@ pub fn pad(x: &Values, from: &[usize], to: &[usize], before: &[usize], value: Sc
     if value.dtype() != x.dtype() {
         return Err(broken(format!("{} padded with {}", x.dtype(), value.dtype())));
     }
-    fn place<T: Element>(x: &[T], from: &[usize], to: &[usize], before: &[usize], value: Scalar) -> Values {
-        let mut result = vec![T::from_low_bits(value.to_bits()); elements(to)];
-        let strides: SmallVec<[i64; 6]> = strides(to).iter().map(|&stride| stride as i64).collect();
-        let base = before.iter().zip(&strides).map(|(&before, stride)| before as i64 * stride).sum();
+    let strides: SmallVec<[i64; 6]> = strides(to).iter().map(|&stride| stride as i64).collect();
+    let base = before.iter().zip(&strides).map(|(&before, stride)| before as i64 * stride).sum();
+    fn place<T: Element>(x: &[T], from: &[usize], base: i64, strides: &[i64], mut result: Vec<T>) -> Values {
         let (inner, outer) = from.split_last().map_or((1, from), |(&inner, outer)| (inner, outer));
         if !x.is_empty() {
             let mut rows = x.chunks_exact(inner);
-            for_each_offset(base, outer, &strides, |start| {
+            for_each_offset(base, outer, strides, |start| {
                 if let Some(source) = rows.next() {
                     result[row(start, inner)].copy_from_slice(source);
                 }
@@ -94,5 +93,9 @@ pub fn pad(x: &Values, from: &[usize], to: &[usize], before: &[usize], value: Sc
         }
         T::wrap(result)
     }
-    Ok(for_any!(x, x => place(x, from, to, before, value)))
+    let count = elements(to);
+    Ok(for_any!(x, x => {
+        let around = vec![Element::from_low_bits(value.to_bits()); count];
+        place(x, from, base, &strides, around)
+    }))
 }
