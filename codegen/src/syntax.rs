@@ -168,6 +168,12 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// Whether an integer comes next. Who asks first needs no error, which counts the lines of the text.
+    pub fn is_at_number(&self) -> bool {
+        let rest = self.rest();
+        rest.strip_prefix('-').unwrap_or(rest).starts_with(|c: char| c.is_ascii_digit())
+    }
+
     /// Takes an integer.
     ///
     /// # Errors
@@ -301,6 +307,20 @@ mod tests {
     fn a_word_is_not_the_beginning_of_another() {
         let mut text = Cursor::new("reduced reduce");
         assert!(!text.eat("reduce") && text.eat("reduced") && text.eat("reduce") && text.is_at_end());
+    }
+
+    #[test]
+    fn integers_are_seen_before_they_are_taken() {
+        for (text, is_number) in
+            [("-7", true), ("0x", true), ("-", false), ("x0", false), ("", false), ("٣", false)]
+        {
+            let mut cursor = Cursor::new(text);
+            assert_eq!(
+                (cursor.is_at_number(), cursor.number::<i64>().is_ok()),
+                (is_number, is_number),
+                "{text}"
+            );
+        }
     }
 
     #[test]

@@ -1,13 +1,11 @@
-//! What operations get.
+//! What operations get, and what is told of those that fail.
 
 use std::rc::Rc;
 
-use super::values::Values;
-use crate::runtime::host;
-use crate::{DType, Error, Result, Shape};
+use lazuli_reference::{self as reference, Values};
 
-/// Larger results are asked for before they are computed, so that running out of memory is an error.
-const SMALL: usize = 1 << 20;
+use crate::runtime::host;
+use crate::{Error, Shape};
 
 /// A value that an operation reads.
 pub(super) struct Operand<'a> {
@@ -19,10 +17,10 @@ pub(super) fn broken(message: impl Into<String>) -> Error {
     Error::internal("interpreter", message)
 }
 
-pub(super) fn ensure_room(shape: &Shape, dtype: DType) -> Result<()> {
-    let bytes = shape.elements().saturating_mul(dtype.size());
-    if bytes > SMALL && Vec::<u8>::new().try_reserve_exact(bytes).is_err() {
-        return Err(host::out_of_memory(bytes as u64));
+/// An error of the arithmetic, as users are told.
+pub(super) fn told(error: reference::Error) -> Error {
+    match error {
+        reference::Error::OutOfMemory { bytes } => host::out_of_memory(bytes),
+        other => broken(other.to_string()),
     }
-    Ok(())
 }

@@ -1,9 +1,9 @@
 //! Recurrences: the body, position after position, for all loops at once.
 
+use lazuli_reference::Values;
 use smallvec::SmallVec;
 
 use super::operand::{Operand, broken};
-use super::values::Values;
 use super::views;
 use crate::graph::body::Body;
 use crate::graph::op::{Op, StepResult, View};

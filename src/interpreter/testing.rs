@@ -2,8 +2,9 @@
 
 use std::fmt::Debug;
 
+use lazuli_reference::{Element, Values};
+
 use super::evaluate;
-use super::values::{Element, Values};
 use crate::graph::op::{Constant, ConstantRole, Op};
 use crate::graph::{Graph, Node, NodeId};
 use crate::{DType, Result, Scalar, Shape, SourceLocation};

@@ -1,13 +1,11 @@
 //! Views: all but reshape and pad read the operand at an affine function of the result's index.
 
-use std::ops::Range;
-
+use lazuli_reference::{Values, pad, strided};
 use smallvec::SmallVec;
 
-use super::operand::broken;
-use super::values::{Element, Values, for_any};
+use super::operand::told;
 use crate::graph::op::View;
-use crate::{Result, Scalar, Shape};
+use crate::{Result, Shape};
 
 type Strides = SmallVec<[i64; 6]>;
 
@@ -34,82 +32,19 @@ pub(super) fn view(view: &View, x: &Values, from: &Shape, to: &Shape) -> Result<
             strides.push(unit * *dilation as i64);
             (0, strides)
         }
-        View::Pad { before, value } => return pad(x, from, to, before, *value).map(Some),
+        View::Pad { before, value } => {
+            return pad(x, from, to, before, *value).map(Some).map_err(told);
+        }
     };
-    Ok(Some(for_any!(x, x => Element::wrap(gather(x, base, to, &strides)))))
-}
-
-/// The elements at `base + index · strides`, for every index within the extents, row-major.
-pub(super) fn gather<T: Copy>(x: &[T], base: i64, extents: &[usize], strides: &[i64]) -> Vec<T> {
-    if extents.contains(&0) {
-        return Vec::new();
-    }
-    let mut result = Vec::with_capacity(extents.iter().product());
-    let (inner, outer) = extents.split_last().map_or((1, extents), |(&inner, outer)| (inner, outer));
-    let step = strides.last().copied().unwrap_or(1);
-    for_each_offset(base, outer, strides, |start| match step {
-        1 => result.extend_from_slice(&x[row(start, inner)]),
-        0 => result.extend(std::iter::repeat_n(x[start as usize], inner)),
-        _ => result.extend((0..inner as i64).map(|k| x[(start + k * step) as usize])),
-    });
-    result
-}
-
-fn row(start: i64, len: usize) -> Range<usize> {
-    start as usize..start as usize + len
-}
-
-/// Calls `visit` with `base + index · strides` for every index within the extents, row-major.
-fn for_each_offset(base: i64, extents: &[usize], strides: &[i64], mut visit: impl FnMut(i64)) {
-    let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, extents.len());
-    let mut offset = base;
-    loop {
-        visit(offset);
-        let mut axis = extents.len();
-        loop {
-            if axis == 0 {
-                return;
-            }
-            axis -= 1;
-            index[axis] += 1;
-            offset += strides[axis];
-            if index[axis] < extents[axis] {
-                break;
-            }
-            offset -= strides[axis] * extents[axis] as i64;
-            index[axis] = 0;
-        }
-    }
-}
-
-fn pad(x: &Values, from: &Shape, to: &Shape, before: &[usize], value: Scalar) -> Result<Values> {
-    if value.dtype() != x.dtype() {
-        return Err(broken(format!("{} padded with {}", x.dtype(), value.dtype())));
-    }
-    fn place<T: Element>(x: &[T], from: &Shape, to: &Shape, before: &[usize], value: Scalar) -> Values {
-        let mut result = vec![T::from_low_bits(value.to_bits()); to.elements()];
-        let strides: Strides = to.strides().iter().map(|&stride| stride as i64).collect();
-        let base = before.iter().zip(&strides).map(|(&before, stride)| before as i64 * stride).sum();
-        let (inner, outer) = from.split_last().map_or((1, &from[..]), |(&inner, outer)| (inner, outer));
-        if !x.is_empty() {
-            let mut rows = x.chunks_exact(inner);
-            for_each_offset(base, outer, &strides, |start| {
-                if let Some(source) = rows.next() {
-                    result[row(start, inner)].copy_from_slice(source);
-                }
-            });
-        }
-        T::wrap(result)
-    }
-    Ok(for_any!(x, x => place(x, from, to, before, value)))
+    Ok(Some(strided(x, base, to, &strides)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::testing::{apply, tensor, try_apply};
     use super::*;
-    use crate::DType;
     use crate::graph::op::Op;
+    use crate::{DType, Scalar};
 
     /// The view of the numbers 0, 1, … in a shape.
     fn of_numbers(view: View, from: impl Into<Shape>, to: impl Into<Shape>) -> Vec<i32> {
@@ -191,7 +126,7 @@ mod tests {
 
     #[test]
     fn views_of_every_dtype_keep_the_bits() {
-        use super::super::values::{Element, with_type};
+        use lazuli_reference::{Element, with_type};
         for dtype in DType::ALL {
             with_type!(dtype, T => {
                 let (zero, one) = (T::from_int(0), T::from_int(1));

@@ -13,7 +13,10 @@ pub mod nvrtc;
 
 use std::fmt::Write;
 
-use lazuli::{DType, Device, Element, Fusion, Tensor, bf16, f16, with_fusion};
+use bytemuck::Pod;
+use lazuli::{DType, Device, Fusion, Tensor, bf16, f16, with_fusion};
+
+use crate::with_type;
 
 /// How far a result may be from the interpreter's.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -95,7 +98,14 @@ pub fn tolerance(dtype: DType) -> f64 {
     }
 }
 
-/// The values of one output.
+/// The elements of one output, as they lie in memory.
+#[derive(PartialEq)]
+struct Elements {
+    dtype: DType,
+    bytes: Vec<u8>,
+}
+
+/// The same as numbers, which is what takes the time: only where the bytes differ.
 enum Values {
     /// Integers and bools.
     Whole(Vec<i64>),
@@ -103,25 +113,33 @@ enum Values {
     Float(Vec<(u64, f64)>),
 }
 
-fn values(tensor: &Tensor) -> lazuli::Result<Values> {
-    fn whole<T: Element + Into<i64>>(tensor: &Tensor) -> lazuli::Result<Values> {
-        Ok(Values::Whole(tensor.to_vec::<T>()?.into_iter().map(Into::into).collect()))
-    }
-    fn float<T: Element + Into<f64>>(tensor: &Tensor, bits: fn(T) -> u64) -> lazuli::Result<Values> {
-        Ok(Values::Float(tensor.to_vec::<T>()?.into_iter().map(|x| (bits(x), x.into())).collect()))
-    }
-    match tensor.dtype()? {
-        DType::Bool => whole::<bool>(tensor),
-        DType::U8 => whole::<u8>(tensor),
-        DType::I8 => whole::<i8>(tensor),
-        DType::I16 => whole::<i16>(tensor),
-        DType::I32 => whole::<i32>(tensor),
-        DType::U32 => whole::<u32>(tensor),
-        DType::I64 => whole::<i64>(tensor),
-        DType::F16 => float::<f16>(tensor, |x| x.to_bits().into()),
-        DType::BF16 => float::<bf16>(tensor, |x| x.to_bits().into()),
-        DType::F32 => float::<f32>(tensor, |x| x.to_bits().into()),
-        DType::F64 => float::<f64>(tensor, f64::to_bits),
+fn elements(tensor: &Tensor) -> lazuli::Result<Elements> {
+    let dtype = tensor.dtype()?;
+    let bytes = with_type!(dtype, T => bytemuck::cast_slice(&tensor.to_vec::<T>()?).to_vec());
+    Ok(Elements { dtype, bytes })
+}
+
+impl Elements {
+    fn values(&self) -> Values {
+        fn whole<T: Pod + Into<i64>>(bytes: &[u8]) -> Values {
+            Values::Whole(bytemuck::pod_collect_to_vec::<u8, T>(bytes).into_iter().map(Into::into).collect())
+        }
+        fn float<T: Pod + Into<f64>>(bytes: &[u8], bits: fn(T) -> u64) -> Values {
+            let elements = bytemuck::pod_collect_to_vec::<u8, T>(bytes);
+            Values::Float(elements.into_iter().map(|x| (bits(x), x.into())).collect())
+        }
+        match self.dtype {
+            DType::Bool | DType::U8 => whole::<u8>(&self.bytes),
+            DType::I8 => whole::<i8>(&self.bytes),
+            DType::I16 => whole::<i16>(&self.bytes),
+            DType::I32 => whole::<i32>(&self.bytes),
+            DType::U32 => whole::<u32>(&self.bytes),
+            DType::I64 => whole::<i64>(&self.bytes),
+            DType::F16 => float::<f16>(&self.bytes, |x| x.to_bits().into()),
+            DType::BF16 => float::<bf16>(&self.bytes, |x| x.to_bits().into()),
+            DType::F32 => float::<f32>(&self.bytes, |x| x.to_bits().into()),
+            DType::F64 => float::<f64>(&self.bytes, f64::to_bits),
+        }
     }
 }
 
@@ -159,11 +177,14 @@ fn float_fits(dtype: DType, tolerance: Tolerance, (bits, value): (u64, f64), exp
 fn difference(
     dtype: DType,
     tolerance: Tolerance,
-    got: &Values,
-    expected: &Values,
+    got: &Elements,
+    expected: &Elements,
     is_meant: &dyn Fn(usize, f64, f64) -> bool,
 ) -> Option<String> {
-    match (got, expected) {
+    if got == expected {
+        return None;
+    }
+    match (&got.values(), &expected.values()) {
         (Values::Whole(got), Values::Whole(expected)) => {
             if got.len() != expected.len() {
                 return Some(format!("{} elements instead of {}", got.len(), expected.len()));
@@ -219,7 +240,7 @@ pub fn mismatch_but(
         let [(dtype, shape), (expected_dtype, expected_shape)] = types;
         return Some(format!("{dtype} {shape} instead of {expected_dtype} {expected_shape}"));
     }
-    difference(types[0].0, tolerance, &values(got).unwrap(), &values(expected).unwrap(), is_meant)
+    difference(types[0].0, tolerance, &elements(got).unwrap(), &elements(expected).unwrap(), is_meant)
 }
 
 /// Devices that need no compiler.
@@ -302,9 +323,9 @@ impl Scope {
 }
 
 /// Evaluates all outputs in one plan, and reads them.
-fn evaluated(outputs: &[Output]) -> lazuli::Result<Vec<Values>> {
+fn evaluated(outputs: &[Output]) -> lazuli::Result<Vec<Elements>> {
     lazuli::eval(outputs.iter().map(|output| &output.tensor))?;
-    outputs.iter().map(|output| values(&output.tensor)).collect()
+    outputs.iter().map(|output| elements(&output.tensor)).collect()
 }
 
 /// Checks a case on every device, fused and unfused.
@@ -349,7 +370,7 @@ pub fn differences(name: &str, scope: Scope, build: impl Fn(&Device) -> Vec<Outp
     };
     // Strings are written to without failing.
     let mut compare =
-        |context: &str, outputs: &[Output], got: &[Values], expected: &[Values], strict: bool| {
+        |context: &str, outputs: &[Output], got: &[Elements], expected: &[Elements], strict: bool| {
             for ((output, got), expected) in outputs.iter().zip(got).zip(expected) {
                 let dtype = output.tensor.dtype().unwrap();
                 let tolerance = if strict { Tolerance::Exact } else { output.tolerance };
@@ -369,7 +390,7 @@ pub fn differences(name: &str, scope: Scope, build: impl Fn(&Device) -> Vec<Outp
         let unfused =
             scope.unfused || scope.unfused_on_cpu && (device == Device::cpu() || is_interpreted(&device));
         let modes = if unfused { &[Fusion::On, Fusion::Off][..] } else { &[Fusion::On] };
-        let mut fused: Option<Vec<Values>> = None;
+        let mut fused: Option<Vec<Elements>> = None;
         for &fusion in modes {
             let outputs = build(&device);
             let context = format!("{device}, fusion {fusion:?}");

@@ -79,12 +79,10 @@ fn product<'a>(text: &mut Cursor<'a>, axis: Axis<'_, 'a>, depth: usize) -> Resul
         let inner = sum(text, axis, depth + 1)?;
         text.expect(")")?;
         inner
+    } else if text.is_at_number() {
+        IndexExpr::constant(text.number()?)
     } else {
-        match text.number() {
-            Ok(constant) => IndexExpr::constant(constant),
-            Err(error) if error.message.contains("out of range") => return Err(error),
-            Err(_) => IndexExpr::axis(axis(text)?),
-        }
+        IndexExpr::axis(axis(text)?)
     };
     let mut divisions = 0;
     loop {

@@ -156,8 +156,8 @@ impl<'t, 'a> Reader<'t, 'a> {
                     return Err(self.text.error_at(place, "a divisor of 0"));
                 }
                 product * dividend.divided(by)
-            } else if let Ok(number) = self.text.number() {
-                product * WorkItems::number(number)
+            } else if self.text.is_at_number() {
+                product * WorkItems::number(self.text.number()?)
             } else {
                 let name = self.text.word()?;
                 let kernel = &self.nest.kernel;

@@ -41,6 +41,9 @@ impl Reader<'_, '_> {
             self.text.expect(name)?;
             return Ok(Expr::Builtin(*builtin));
         }
+        if self.text.is_at_number() {
+            return Ok(Expr::Int(self.text.number()?));
+        }
         let mut ahead = self.text.clone();
         let Ok(word) = ahead.word() else { return Ok(Expr::Int(self.text.number()?)) };
         if ahead.is_at("(") || ahead.is_at(".") {

@@ -1,13 +1,20 @@
-//! Typed values of one node, and what each element type can do.
+//! Typed arrays, and what each element type can do.
 
 use bytemuck::NoUninit;
 use half::{bf16, f16};
 
-use crate::{DType, Scalar};
+use lazuli_codegen::{DType, Scalar};
 
-/// The elements of a node, row-major.
+/// The elements of an array, row-major.
+///
+/// ```
+/// use lazuli_reference::Values;
+/// let values = Values::F32(vec![1.0, -2.0]);
+/// assert_eq!(Values::from_bytes(values.dtype(), values.bytes()), values);
+/// ```
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Values {
+#[allow(missing_docs, reason = "each is named as its dtype")]
+pub enum Values {
     Bool(Vec<bool>),
     U8(Vec<u8>),
     I8(Vec<i8>),
@@ -41,24 +48,32 @@ macro_rules! for_any {
 }
 
 /// Evaluates the expression with the alias standing for the dtype's element type.
+///
+/// ```
+/// use lazuli_reference::{Element, Values, with_type};
+/// let dtype = lazuli_codegen::DType::I16;
+/// assert_eq!(with_type!(dtype, T => T::wrap(vec![T::from_int(3)])), Values::I16(vec![3]));
+/// ```
+#[macro_export]
 macro_rules! with_type {
     ($dtype:expr, $alias:ident => $body:expr) => {
-        with_type!(@ $dtype, $alias, $body,
-            Bool bool, U8 u8, I8 i8, I16 i16, I32 i32, U32 u32, I64 i64, F16 half::f16, BF16 half::bf16, F32 f32, F64 f64)
+        $crate::with_type!(@ $dtype, $alias, $body,
+            Bool bool, U8 u8, I8 i8, I16 i16, I32 i32, U32 u32, I64 i64, F16 $crate::f16, BF16 $crate::bf16, F32 f32, F64 f64)
     };
     (@ $dtype:expr, $alias:ident, $body:expr, $($variant:ident $ty:ty),*) => {
         match $dtype {
-            $(crate::DType::$variant => {
+            $($crate::DType::$variant => {
                 type $alias = $ty;
                 $body
             })*
         }
     };
 }
-pub(super) use {for_any, with_type};
+pub(crate) use for_any;
 
 impl Values {
-    pub(super) fn dtype(&self) -> DType {
+    /// What the elements are.
+    pub fn dtype(&self) -> DType {
         match self {
             Values::Bool(_) => DType::Bool,
             Values::U8(_) => DType::U8,
@@ -74,17 +89,23 @@ impl Values {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    /// How many elements there are.
+    pub fn len(&self) -> usize {
         for_any!(self, v => v.len())
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// The elements as they lie in memory.
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         for_any!(self, v => bytemuck::cast_slice(v))
     }
 
     /// The elements in some bytes, which need not be aligned; what is left over does not count.
-    pub(super) fn from_bytes(dtype: DType, bytes: &[u8]) -> Values {
+    pub fn from_bytes(dtype: DType, bytes: &[u8]) -> Values {
         match dtype {
             DType::Bool => Values::Bool(bytes.iter().map(|&byte| byte != 0).collect()),
             DType::U8 => Values::U8(bytes.to_vec()),
@@ -101,7 +122,7 @@ impl Values {
     }
 
     /// The elements, of integers and truth values.
-    pub(super) fn integers(&self) -> Option<Vec<i64>> {
+    pub(crate) fn integers(&self) -> Option<Vec<i64>> {
         fn widened<T: Copy + Into<i64>>(values: &[T]) -> Option<Vec<i64>> {
             Some(values.iter().map(|&value| value.into()).collect())
         }
@@ -118,13 +139,18 @@ impl Values {
     }
 
     /// Elements from integers, of which they have the low bits; all but 0 are true.
-    pub(super) fn of_integers(dtype: DType, values: impl Iterator<Item = i64>) -> Values {
-        with_type!(dtype, T => T::wrap(values.map(T::from_int).collect()))
+    pub(crate) fn of_integers(dtype: DType, values: impl Iterator<Item = i64>) -> Values {
+        crate::with_type!(dtype, T => T::wrap(values.map(T::from_int).collect()))
+    }
+
+    /// The numbers from 0, as `I64`.
+    pub fn counting(count: usize) -> Values {
+        Values::I64((0..count as i64).collect())
     }
 
     /// The scalar, `count` times.
-    pub(super) fn filled(value: Scalar, count: usize) -> Values {
-        with_type!(value.dtype(), T => T::wrap(vec![T::from_low_bits(value.to_bits()); count]))
+    pub fn filled(value: Scalar, count: usize) -> Values {
+        crate::with_type!(value.dtype(), T => T::wrap(vec![T::from_low_bits(value.to_bits()); count]))
     }
 }
 
@@ -133,12 +159,14 @@ fn whole(bytes: &[u8], size: usize) -> &[u8] {
 }
 
 /// An element type.
-pub(super) trait Element: Copy + PartialOrd + NoUninit {
+pub trait Element: Copy + PartialOrd + NoUninit {
+    /// Elements of this type.
     fn wrap(values: Vec<Self>) -> Values;
 
     /// The elements, if they are of this type.
     fn unwrap(values: &Values) -> Option<&[Self]>;
 
+    /// The element with these bits; what its type does not have does not count.
     fn from_low_bits(bits: u64) -> Self;
 
     /// As Rust's `as`; one rounding, where `half`'s own `from_f64` may round twice. Everything but 0 is true.
@@ -155,12 +183,12 @@ pub(super) trait Element: Copy + PartialOrd + NoUninit {
 }
 
 /// An integer type. Its arithmetic is that of i64, reduced to the type's bits.
-pub(super) trait Int: Element {
+pub(crate) trait Int: Element {
     fn to_i64(self) -> i64;
 }
 
 /// A float type.
-pub(super) trait Float: Element {
+pub(crate) trait Float: Element {
     /// What basic arithmetic is done in.
     type Wide: Real;
 
@@ -173,7 +201,7 @@ pub(super) trait Float: Element {
 }
 
 /// A type that the machine computes in.
-pub(super) trait Real: Copy {
+pub(crate) trait Real: Copy {
     /// A number of double precision, rounded.
     fn rounded(value: f64) -> Self;
     /// Of two versions of a function, the one in this precision.
@@ -337,86 +365,5 @@ fn round_to_odd(value: f64) -> f32 {
         f32::from_bits(bits - 1)
     } else {
         f32::from_bits(bits + 1)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::testing::same;
-    use super::*;
-
-    #[test]
-    fn f64_rounds_to_16_bits_once() {
-        // Just above halfway between 1 and the next f16; f32 would round it to halfway first.
-        let above = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
-        assert_eq!(<f16 as Element>::from_real(above), f16::from_f32(1.0 + 2f32.powi(-10)));
-        let below = 1.0 + 3.0 * 2f64.powi(-11) - 2f64.powi(-40);
-        assert_eq!(<f16 as Element>::from_real(below), f16::from_f32(1.0 + 2f32.powi(-10)));
-        let halfway = 1.0 + 2f64.powi(-11);
-        assert_eq!(<f16 as Element>::from_real(halfway), f16::ONE);
-        let above = -1.0 - 2f64.powi(-8) - 2f64.powi(-50);
-        assert_eq!(<bf16 as Element>::from_real(above), bf16::from_f32(-1.0 - 2f32.powi(-7)));
-        let least = 2f64.powi(-24);
-        assert_eq!(<f16 as Element>::from_real(least * 0.5), f16::ZERO);
-        assert_eq!(<f16 as Element>::from_real(least * (0.5 + 1e-12)).to_bits(), 1);
-        let least = 2f64.powi(-133);
-        assert_eq!(<bf16 as Element>::from_real(least * 0.5).to_bits(), 0);
-        assert_eq!(<bf16 as Element>::from_real(least * (0.5 + 1e-12)).to_bits(), 1);
-    }
-
-    #[test]
-    fn extremes_round_to_16_bits() {
-        for (value, expected) in [
-            (65519.999, 65504.0),
-            (65520.0, f64::INFINITY),
-            (1e300, f64::INFINITY),
-            (f64::NEG_INFINITY, f64::NEG_INFINITY),
-            (-1e-300, -0.0),
-            (f64::NAN, f64::NAN),
-        ] {
-            same(&[<f16 as Element>::from_real(value).to_f64()], &[expected]);
-        }
-        for (value, expected) in [
-            (f32::MAX as f64, f64::INFINITY),
-            (3.39e38, bf16::MAX.to_f64()),
-            (1e300, f64::INFINITY),
-            (-1e-300, -0.0),
-        ] {
-            same(&[<bf16 as Element>::from_real(value).to_f64()], &[expected]);
-        }
-    }
-
-    #[test]
-    fn every_16_bit_float_survives_f64() {
-        for bits in 0..=u16::MAX {
-            let (h, b) = (f16::from_bits(bits), bf16::from_bits(bits));
-            let again = <f16 as Element>::from_real(Float::to_f64(h));
-            assert!(again.to_bits() == bits || h.is_nan() && again.is_nan());
-            let again = <bf16 as Element>::from_real(Float::to_f64(b));
-            assert!(again.to_bits() == bits || b.is_nan() && again.is_nan());
-        }
-    }
-
-    #[test]
-    fn bytes_need_not_be_aligned() {
-        let mut bytes = vec![0u8];
-        bytes.extend([1.5f64, -2.0].iter().flat_map(|x| x.to_ne_bytes()));
-        let values = Values::from_bytes(DType::F64, &bytes[1..]);
-        assert_eq!(values, Values::F64(vec![1.5, -2.0]));
-        assert_eq!(values.bytes(), &bytes[1..]);
-    }
-
-    #[test]
-    fn a_scalar_of_each_dtype() {
-        for dtype in DType::ALL {
-            let values = Values::filled(Scalar::from_i64(dtype, 1), 3);
-            assert_eq!((values.len(), values.dtype()), (3, dtype));
-            assert_eq!(values.bytes().len(), 3 * dtype.size());
-        }
-        assert_eq!(Values::filled(Scalar::from_i64(DType::I32, -5), 1), Values::I32(vec![-5]));
-        assert_eq!(
-            Values::filled(Scalar::from_f64(DType::F16, -0.5), 1),
-            Values::F16(vec![f16::from_f32(-0.5)])
-        );
     }
 }

@@ -1,4 +1,7 @@
-use super::*;
+use lazuli_codegen::Scalar;
+use lazuli_codegen::ir::Kernel;
+use lazuli_reference::Result;
+use lazuli_reference::kernels::{Launch, run};
 
 /// The outputs, and the check that failed.
 type Outcome = (Vec<Vec<f32>>, Option<(u32, i64)>);

@@ -1,23 +1,40 @@
 //! Scans: the elements along an axis up to each, combined.
 
+use lazuli_codegen::ReduceOp;
 use smallvec::SmallVec;
 
-use super::operand::broken;
-use super::reduce::{Rows, log_add_exp, of_integers};
-use super::values::{Element, Float, Values, for_any};
-use super::views::gather;
-use crate::{ReduceOp, Result, Shape};
+use crate::error::broken;
+use crate::extents::Extents;
+use crate::reduce::{Rows, log_add_exp, of_integers};
+use crate::values::{Float, for_any};
+use crate::views::gather;
+use crate::{Element, Result, Values};
 
 /// How a scan goes along its axis.
 #[derive(Clone, Copy)]
-pub(super) struct Scan {
-    pub(super) op: ReduceOp,
-    pub(super) axis: usize,
-    pub(super) reverse: bool,
-    pub(super) exclusive: bool,
+pub struct Scan {
+    /// What combines the elements.
+    pub op: ReduceOp,
+    /// Along which axis.
+    pub axis: usize,
+    /// From the last element on.
+    pub reverse: bool,
+    /// Without the element itself.
+    pub exclusive: bool,
 }
 
-pub(super) fn scan(scan: Scan, x: &Values, shape: &Shape) -> Result<Values> {
+/// The elements along an axis up to each, combined.
+///
+/// # Errors
+/// [`Error::Broken`](crate::Error::Broken) if that is not defined for the dtype.
+///
+/// ```
+/// use lazuli_codegen::ReduceOp;
+/// use lazuli_reference::{Scan, Values, scan};
+/// let sums = Scan { op: ReduceOp::Sum, axis: 0, reverse: false, exclusive: false };
+/// assert_eq!(scan(sums, &Values::I64(vec![1, 2, 3]), &[3]), Ok(Values::I64(vec![1, 3, 6])));
+/// ```
+pub fn scan(scan: Scan, x: &Values, shape: &[usize]) -> Result<Values> {
     let result = match scan.op {
         ReduceOp::Max => Some(extreme(scan, x, shape, true)),
         ReduceOp::Min => Some(extreme(scan, x, shape, false)),
@@ -35,7 +52,7 @@ pub(super) fn scan(scan: Scan, x: &Values, shape: &Shape) -> Result<Values> {
         .ok_or_else(|| broken(format!("{} is not defined for {}", scan.op.scan_name(), x.dtype())))
 }
 
-fn extreme(scan: Scan, x: &Values, shape: &Shape, largest: bool) -> Values {
+fn extreme(scan: Scan, x: &Values, shape: &[usize], largest: bool) -> Values {
     for_any!(x, x => {
         let combine = if largest { Element::maximum } else { Element::minimum };
         let running = |row: &mut dyn Iterator<Item = _>| {
@@ -51,7 +68,7 @@ fn extreme(scan: Scan, x: &Values, shape: &Shape, largest: bool) -> Values {
     })
 }
 
-fn integer(scan: Scan, x: &Values, shape: &Shape) -> Option<Values> {
+fn integer(scan: Scan, x: &Values, shape: &[usize]) -> Option<Values> {
     let (first, combine) = of_integers(scan.op, x.dtype())?;
     let elements = x.integers()?;
     let running =
@@ -59,7 +76,7 @@ fn integer(scan: Scan, x: &Values, shape: &Shape) -> Option<Values> {
     Some(Values::of_integers(x.dtype(), along(scan, &elements, shape, &running).into_iter()))
 }
 
-fn float<T: Float>(scan: Scan, x: &[T], shape: &Shape) -> Option<Values> {
+fn float<T: Float>(scan: Scan, x: &[T], shape: &[usize]) -> Option<Values> {
     let (first, combine): (f64, fn(f64, f64) -> f64) = match scan.op {
         ReduceOp::Sum => (0.0, |a, b| a + b),
         ReduceOp::Prod => (1.0, |a, b| a * b),
@@ -94,7 +111,7 @@ fn folded<T, A: Copy>(
 fn along<T: Copy>(
     scan: Scan,
     x: &[T],
-    shape: &Shape,
+    shape: &[usize],
     running: &dyn Fn(&mut dyn Iterator<Item = T>) -> Vec<T>,
 ) -> Vec<T> {
     let mut result = Vec::with_capacity(x.len());
@@ -104,14 +121,18 @@ fn along<T: Copy>(
             true => result.extend(running(&mut row.iter().rev().copied()).into_iter().rev()),
         }
     }
-    // The axis is the last one now: back to its place.
-    let kept = (0..shape.rank()).filter(|&axis| axis != scan.axis);
-    let order: SmallVec<[usize; 6]> = kept.chain([scan.axis]).collect();
-    let mut strides: SmallVec<[i64; 6]> = SmallVec::from_elem(0, shape.rank());
+    gather(&result, 0, shape, &strides_back(shape, scan.axis))
+}
+
+/// The strides of an array whose axis has become the last, in the order that the axes had.
+fn strides_back(shape: &[usize], axis: usize) -> SmallVec<[i64; 6]> {
+    let kept = (0..shape.len()).filter(|&other| other != axis);
+    let order: Extents = kept.chain([axis]).collect();
+    let mut strides: SmallVec<[i64; 6]> = SmallVec::from_elem(0, shape.len());
     let mut stride = 1;
     for &axis in order.iter().rev() {
         strides[axis] = stride;
         stride *= shape[axis] as i64;
     }
-    gather(&result, 0, shape, &strides)
+    strides
 }
