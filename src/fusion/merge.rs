@@ -3,6 +3,7 @@
 mod attention;
 mod both;
 mod candidate;
+mod free;
 mod narrow;
 mod partition;
 mod sorted;
@@ -206,7 +207,9 @@ impl<'a> Merger<'a> {
     fn join_sure_gains(&mut self) {
         let facts = self.facts;
         let reads = &facts.reads;
-        let computed = std::mem::take(&mut self.part.nodes);
+        let all = std::mem::take(&mut self.part.nodes);
+        let is_free = self.free(&all);
+        let computed: Vec<NodeId> = all.into_iter().filter(|id| !is_free[id.index()]).collect();
         let mut group_of: Vec<usize> = vec![usize::MAX; facts.bound()];
         let mut members: Vec<Vec<NodeId>> = Vec::with_capacity(computed.len());
         let mut shared: Vec<Option<NodeId>> = Vec::with_capacity(computed.len());
@@ -272,6 +275,7 @@ impl<'a> Merger<'a> {
             let is_needed =
                 |id: &NodeId| self.part.is_wanted[id.index()] || reads.users(*id).iter().any(is_other);
             let outputs: Vec<NodeId> = nodes.iter().copied().filter(is_needed).collect();
+            let nodes = self.with_free(nodes, &is_free);
             match self.analyser.group(nodes.clone(), outputs.clone()) {
                 Ok(group) => self.add(group),
                 // Too much text, of values that are needed in several places each.
