@@ -109,6 +109,45 @@ fn nothing_and_single_elements() {
     });
 }
 
+/// Medians against a plain loop: the lower one of two, the first NaN where there is one, and of what is none.
+#[test]
+fn medians() {
+    for (rows, length) in [(40, 1), (30, 2), (30, 5), (9, 64), (3, 301)] {
+        let x = numbers(&Device::interpreter(), DType::F32, &[rows, length]).to_vec::<f32>().unwrap();
+        let of_row = |row: &[f32], skips: bool| -> (f32, i64) {
+            let mut order: Vec<usize> = (0..length).collect();
+            // Zeros are equal, and so are all NaN, behind everything else.
+            order.sort_by(|&i, &j| {
+                row[i].partial_cmp(&row[j]).unwrap_or_else(|| row[i].is_nan().cmp(&row[j].is_nan()))
+            });
+            let others = row.iter().filter(|x| !x.is_nan()).count();
+            let place = match skips {
+                true => others.saturating_sub(1) / 2,
+                false if others < length => others,
+                false => (length - 1) / 2,
+            };
+            (row[order[place]], order[place] as i64)
+        };
+        for (device, skips) in
+            [Device::cpu(), Device::interpreter()].into_iter().flat_map(|d| [(d.clone(), false), (d, true)])
+        {
+            let input = Tensor::from_slice(&x, [rows, length]).to(&device);
+            let (values, positions) = if skips { input.nanmedian(1) } else { input.median(1) };
+            let expected: Vec<(f32, i64)> = x.chunks(length).map(|row| of_row(row, skips)).collect();
+            let (values, positions) = (values.to_vec::<f32>().unwrap(), positions.to_vec::<i64>().unwrap());
+            for (row, (value, position)) in expected.into_iter().enumerate() {
+                let is_same = values[row] == value || values[row].is_nan() && value.is_nan();
+                assert!(
+                    is_same && positions[row] == position,
+                    "{rows} × {length} on {device}, NaN skipped: {skips}: row {row} is {} at {}, not {value} at {position}",
+                    values[row],
+                    positions[row],
+                );
+            }
+        }
+    }
+}
+
 /// Whether elements are among others, against a plain loop: few others, which are compared one by one, and many.
 #[test]
 fn what_is_among_others() {

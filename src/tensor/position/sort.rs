@@ -251,18 +251,21 @@ fn median(call: Call, x: &Tensor, axis: isize, result: Sorted, skips_nan: bool) 
         return call.fail(format!("no median of nothing: axis {axis} of shape {shape}"));
     }
     let middle = (extent - 1) / 2;
-    if !dtype.is_float() {
-        let first = sorted(call, x, axis, Some(middle + 1), false, result)?;
-        return Ok(at(&first, x, axis, middle));
+    let lower = |result| Ok(at(&sorted(call, x, axis, Some(middle + 1), false, result)?, x, axis, middle));
+    match (result, skips_nan && dtype.is_float()) {
+        _ if !dtype.is_float() => lower(result),
+        // The first NaN, where there is one. Half of a row is enough then, and counts are none.
+        (Sorted::Values, false) => Ok(x.isnan().any(axis).where_(f64::NAN, lower(result)?)),
+        (Sorted::Positions, false) => {
+            let is_nan = x.isnan();
+            Ok(is_nan.any(axis).where_(is_nan.cast(DType::I32).argmax(axis), lower(result)?))
+        }
+        (_, true) => {
+            let others = x.isnan().logical_not().count_nonzero_keepdim(axis);
+            let rank = (others - 1).maximum(0).floor_divide(2);
+            Ok(sorted(call, x, axis, None, false, result)?.gather(axis, &rank).squeeze(axis))
+        }
     }
-    let whole = sorted(call, x, axis, None, false, result)?;
-    let others = x.isnan().logical_not().count_nonzero_keepdim(axis);
-    let rank = match skips_nan {
-        true => (others - 1).maximum(0).floor_divide(2),
-        // The first NaN, where there is one.
-        false => others.eq(extent as i64).where_(middle as i64, &others),
-    };
-    Ok(whole.gather(axis, &rank).squeeze(axis))
 }
 
 /// Boundaries that are compared one by one.
