@@ -143,7 +143,7 @@ impl TargetFigures {
     /// Two cores of a server, as `benches/never_loses` has them; a second-level cache of 2 MB that holds a row and its
     /// results. Schedules are made for a few more.
     pub(crate) const CPU: TargetFigures = TargetFigures {
-        launch: 2.5e-6,
+        launch: 5e-6,
         bandwidth: 76e9,
         near_bandwidth: 210e9,
         near: 8 << 20,
@@ -168,7 +168,7 @@ impl TargetFigures {
         busy: 0.0,
         turn: 300.0,
         overlap: 0.43,
-        alone: 7.5e-6,
+        alone: 5e-6,
         doubles: true,
         packs: true,
         product: 1.0,

@@ -30,8 +30,6 @@ pub(super) struct Rows {
     pub(super) row: MapId,
     /// The first element of the row of each.
     first: MapId,
-    /// The element in the first column of each, if columns are consecutive.
-    column: MapId,
 }
 
 impl Rows {
@@ -57,16 +55,12 @@ impl Rows {
         let fills = results >= figures.processors as usize;
         let is_cached = is_small || is_consecutive && fills && bytes <= figures.cache;
         // The same with the reduced axes left out, and with all strides as they are.
-        let (mut row, mut first, mut column) = (IndexExpr::zero(), IndexExpr::zero(), IndexExpr::zero());
+        let (mut row, mut first) = (IndexExpr::zero(), IndexExpr::zero());
         let (mut stride, mut row_stride) = (1i64, 1i64);
         for (axis, &(extent, is_reduced)) in roles.iter().enumerate().rev() {
-            let own = IndexExpr::axis(AxisId(axis as u32)).scale(stride);
-            if axis + 1 < roles.len() {
-                column = column.add(&own);
-            }
             if !is_reduced {
                 row = row.add(&IndexExpr::axis(AxisId(axis as u32)).scale(row_stride));
-                first = first.add(&own);
+                first = first.add(&IndexExpr::axis(AxisId(axis as u32)).scale(stride));
                 row_stride = row_stride.saturating_mul(extent as i64);
             }
             stride = stride.saturating_mul(extent as i64);
@@ -88,18 +82,12 @@ impl Rows {
             whole: maps.identity(full_elements as u64),
             row: map(&row),
             first: map(&first),
-            column: map(&column),
         }
     }
 
     /// Whether there is one row, of neighbours in memory.
     pub(super) fn is_one(&self) -> bool {
         self.results == 1 && self.is_consecutive
-    }
-
-    /// Whether what the elements read by a map is another one along the innermost axis.
-    pub(super) fn varies_by_column(&self, map: MapId, maps: &Maps) -> bool {
-        map == self.whole && self.column != self.whole || maps.then(self.column, map) != map
     }
 
     /// Whether what the elements read by a map is another one along a row.

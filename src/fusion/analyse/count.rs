@@ -21,6 +21,11 @@ pub(super) const READ: f64 = 1.0;
 /// that are read anew.
 const WINDOW_IN_ROW: f64 = 2.0;
 
+/// So many results in a row that need the same have it from before their loop. And how many times as long as a far read it takes
+/// there to add a number to the one before, and to go on from the sum.
+const COMMON: f64 = 8.0;
+const IN_ORDER: f64 = 2.0;
+
 /// What a kernel goes over.
 struct Shape<'a> {
     rows: Option<&'a Rows>,
@@ -106,21 +111,14 @@ impl Analyser<'_> {
             let combined = node.elements as f64 * node.fan * shorter;
             let (each, repeated) = (combined * self.cost(id, &mut sorts), times * f64::from(passes));
             self.add(work, place, each * repeated);
-            let is_alike = |at: At| match (at, rows) {
-                (At::One(map), Some(rows)) => !rows.varies_by_column(map, &facts.reads.maps),
-                _ => false,
-            };
             // What is packed and what is sorted or scattered has no lanes, tiles or loops for reductions of another's, nor have
             // rows for a long one at each row; nor are there any at computed positions. A loop in a loop beside products is taken
-            // for one that does not vary along the columns, which are the lanes; one in columns may.
+            // for one that does not vary along the columns, which are the lanes.
             let is_lone = match kind {
                 _ if evaluation.is_far && place.0 == Loop::Windows => node.fan > 1.0,
                 Loop::Products if place.0 == Loop::Windows && evaluation.is_nested => true,
                 Loop::Products => node.is_across && rows.is_some_and(|rows| node.elements >= rows.results),
                 Loop::Scatter => place.0 == Loop::Windows && node.fan > 1.0,
-                Loop::Columns => {
-                    place.0 == Loop::Windows && node.fan > 1.0 && is_alike(self.states[number].at)
-                }
                 Loop::Rows => {
                     let is_short = share::is_in_thread(node.fan as u64, || false);
                     place.0 == Loop::Windows && !is_short && !self.states[number].varies
@@ -130,6 +128,10 @@ impl Analyser<'_> {
             if is_lone {
                 let read = combined * repeated * facts.figures.far_read;
                 self.add(work, (Loop::Lanes, Role::Hero), read);
+            }
+            // What many neighbours have in common is numbers one after the other, computed once, before the loop of the lanes.
+            if kind == Loop::Windows && evaluation.is_nested && repeated >= COMMON {
+                self.add(work, (Loop::Lanes, Role::Hero), combined * facts.figures.far_read * IN_ORDER);
             }
             let state = self.states[number];
             // What lies in turns is counted in steps, in whatever loop.

@@ -86,9 +86,11 @@ impl Analyser<'_> {
                 let products: Vec<NodeId> = sums.iter().chain(scores).copied().collect();
                 let mut work =
                     self.work_of_rows((nodes, follows), outputs, (&products, None), of_block as f64);
-                // Products apart are divided along their columns as well.
+                // Products apart are divided along their columns as well. What is short is one core's anyway.
                 if *elements as u64 <= length as u64 * of_block {
-                    work.operations *= facts.figures.one_row;
+                    let figures = &facts.figures;
+                    let idle = work.operations * (figures.one_row - 1.0) - figures.alone * figures.operations;
+                    work.operations += idle.max(0.0);
                 }
                 work
             }
