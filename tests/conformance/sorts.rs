@@ -129,7 +129,7 @@ fn medians() {
             (row[order[place]], order[place] as i64)
         };
         for (device, skips) in
-            [Device::cpu(), Device::interpreter()].into_iter().flat_map(|d| [(d.clone(), false), (d, true)])
+            [Device::cpu(), Device::interpreter()].into_iter().flat_map(|d| [(d, false), (d, true)])
         {
             let input = Tensor::from_slice(&x, [rows, length]).to(&device);
             let (values, positions) = if skips { input.nanmedian(1) } else { input.median(1) };
