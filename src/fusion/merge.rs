@@ -3,9 +3,9 @@
 mod attention;
 mod both;
 mod candidate;
-mod free;
 mod narrow;
 mod partition;
+mod rematerialise;
 mod sorted;
 
 use std::collections::BinaryHeap;
@@ -208,8 +208,8 @@ impl<'a> Merger<'a> {
         let facts = self.facts;
         let reads = &facts.reads;
         let all = std::mem::take(&mut self.part.nodes);
-        let is_free = self.free(&all);
-        let computed: Vec<NodeId> = all.into_iter().filter(|id| !is_free[id.index()]).collect();
+        let is_rematerialised = self.rematerialised(&all);
+        let computed: Vec<NodeId> = all.into_iter().filter(|id| !is_rematerialised[id.index()]).collect();
         let mut group_of: Vec<usize> = vec![usize::MAX; facts.bound()];
         let mut members: Vec<Vec<NodeId>> = Vec::with_capacity(computed.len());
         let mut shared: Vec<Option<NodeId>> = Vec::with_capacity(computed.len());
@@ -275,7 +275,7 @@ impl<'a> Merger<'a> {
             let is_needed =
                 |id: &NodeId| self.part.is_wanted[id.index()] || reads.users(*id).iter().any(is_other);
             let outputs: Vec<NodeId> = nodes.iter().copied().filter(is_needed).collect();
-            let nodes = self.with_free(nodes, &is_free);
+            let nodes = self.with_rematerialised(nodes, &is_rematerialised);
             match self.analyser.group(nodes.clone(), outputs.clone()) {
                 Ok(group) => self.add(group),
                 // Too much text, of values that are needed in several places each.

@@ -442,7 +442,7 @@ fn layers(rows: usize, widths: &[usize], figures: &TargetFigures) -> usize {
     kernels(&s.outputs([x]), figures)
 }
 
-/// Each row of the first would be a core's sums of numbers, one after the other, beside the lanes of the second.
+/// Each sum of the first would be hoisted out of the second's lanes: a core's scalar loop.
 #[test]
 fn small_layers_are_kernels_of_their_own() {
     assert_eq!([&TargetFigures::CPU, FIGURES].map(|figures| layers(16, &[16; 3], figures)), [2, 1]);
@@ -452,6 +452,31 @@ fn small_layers_are_kernels_of_their_own() {
 #[test]
 fn layers_of_few_rows_are_for_all_cores() {
     assert_eq!(layers(8, &[256, 704, 256], &TargetFigures::CPU), 2);
+}
+
+/// Twenty steps, each of which replaces one row by the sum of all, as a substitution does: each compares positions itself.
+#[test]
+fn positions_that_many_read_are_rematerialised() {
+    for figures in [FIGURES, &TargetFigures::CPU] {
+        let mut s = Sketch::new();
+        let mut x = s.input([300], DType::F32);
+        let places = s.op(Op::Iota, &[], [300], DType::I64);
+        let places = s.cast(places, DType::I32);
+        for step in 0..20 {
+            let number = s.splat(Scalar::from_i64(DType::I32, step), [300]);
+            let is_own = s.binary(BinaryOp::Eq, places, number);
+            let sum = s.reduce(ReduceOp::Sum, x, [0]);
+            let one = s.reshape(sum, [1]);
+            let every = s.expand(one, [300]);
+            x = s.select(is_own, every, x);
+        }
+        let graph = s.outputs([x]);
+        let grouping = fuse(&graph, Fusion::On, figures);
+        assert_sound(&graph, &grouping);
+        let stored = grouping.groups.iter().flat_map(|group| &group.outputs);
+        let of_positions: Vec<_> = stored.filter(|&&id| !graph.node(id).dtype.is_float()).collect();
+        assert_eq!(of_positions, Vec::<&NodeId>::new());
+    }
 }
 
 #[test]
