@@ -211,8 +211,8 @@ impl IndexExpr {
         Some(coefficient)
     }
 
-    /// The least that a term of the axis differs by between neighbours along it, in magnitude; 0 if it does not occur. Those in
-    /// one row of a remainder are its neighbours, and quotients of neighbours are the same or neighbours.
+    /// The smallest step, in magnitude, that a term takes from one position of the axis to the next; 0 if the axis does not occur.
+    /// A remainder steps as what it is of, but for where it wraps around, and a quotient by at least 1, where it changes.
     pub fn least_step(&self, axis: AxisId) -> u64 {
         let step = |(atom, k): &(Atom, i64)| {
             let own = match atom {

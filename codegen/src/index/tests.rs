@@ -223,9 +223,9 @@ fn shapes() -> impl Strategy<Value = Vec<Vec<i64>>> {
     })
 }
 
-/// Positions within a page are apart by its rows, and pages by more.
+/// From row to row within a page, not from page to page.
 #[test]
-fn the_least_step_is_that_within_a_quotient() {
+fn the_least_step_is_that_within_a_page() {
     let [position, lane] = [AxisId(0), AxisId(1)];
     let ranges = ranges_of(&[512, 64]);
     let at = IndexExpr::axis(position);

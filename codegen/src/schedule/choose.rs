@@ -187,10 +187,10 @@ fn strides_less_along(kernel: &Kernel, axes: &[AxisId], operand: ValueId) -> Opt
         (0, _) => None,
         // No vectors either way: of neighbours in one line of memory the first brings the others.
         _ => {
-            // What few positions read stays in a near cache.
+            // Weighted by how many elements a load reads: few stay in a near cache.
             let positions = |index: &IndexExpr| {
                 let own = index.axes().into_iter().map(|axis| match kernel.axis(axis) {
-                    axis if axis.is_argument => SOME,
+                    axis if axis.is_argument => UNKNOWN_EXTENT,
                     axis => axis.extent as f64,
                 });
                 own.product::<f64>()
@@ -207,8 +207,8 @@ fn strides_less_along(kernel: &Kernel, axes: &[AxisId], operand: ValueId) -> Opt
 /// Elements that a line of memory holds.
 const LINE: f64 = 16.0;
 
-/// Stands for an extent that is an argument.
-const SOME: f64 = 256.0;
+/// Stands for an extent that only a launch knows.
+const UNKNOWN_EXTENT: f64 = 256.0;
 
 /// About how far neighbours along an axis are apart in memory.
 fn distance(index: &IndexExpr, axis: AxisId) -> f64 {

@@ -527,20 +527,17 @@ fn dtypes(kernel: &Kernel, product: ValueId, sum: ValueId) -> Option<[DType; 2]>
 /// Whether most of what the value loads is consecutive along one axis, and not along the other.
 pub(crate) fn consecutive_along(kernel: &Kernel, value: ValueId, axis: AxisId, other: AxisId) -> bool {
     let below = kernel.down_from([value]);
-    // Neighbours' positions that are read or counted may be anywhere; whether they are read is none of that.
-    let is_read = |by: ValueId, axis: AxisId| {
-        kernel.down_from([by]).iter().any(|&id| match &kernel.value(id).op {
+    // A computed position is anywhere if it follows from another number for each neighbour. A guard that varies tells only whether
+    // it is needed.
+    let varies = |position: ValueId, axis: AxisId| {
+        kernel.down_from([position]).iter().any(|&id| match &kernel.value(id).op {
             ValueOp::Load { index, .. } | ValueOp::Position(index) => index.uses(axis),
             _ => false,
         })
     };
-    let step = |index: &IndexExpr, axis: AxisId| match kernel
-        .computed_axes(index)
-        .iter()
-        .any(|&(_, by)| is_read(by, axis))
-    {
-        true => u64::MAX,
-        false => index.least_step(axis),
+    let step = |index: &IndexExpr, axis: AxisId| {
+        let is_anywhere = kernel.computed_axes(index).iter().any(|&(_, position)| varies(position, axis));
+        if is_anywhere { u64::MAX } else { index.least_step(axis) }
     };
     let strides = below.iter().filter_map(|&id| match &kernel.value(id).op {
         ValueOp::Load { index, .. } => Some((step(index, axis), step(index, other))),
