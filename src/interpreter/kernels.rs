@@ -2,7 +2,7 @@
 
 pub(crate) use lazuli_reference::kernels::{Launch, Results};
 
-use super::operand::told;
+use super::operand::reported;
 use crate::Result;
 
 /// Runs a kernel.
@@ -11,5 +11,5 @@ use crate::Result;
 /// [`OutOfMemory`](crate::Error::OutOfMemory); [`Internal`](crate::Error::Internal) if it reads or writes beyond a
 /// buffer, leaves elements of an output unwritten, or is not sound.
 pub(crate) fn run(launch: Launch<'_>) -> Result<Results> {
-    lazuli_reference::kernels::run(launch).map_err(told)
+    lazuli_reference::kernels::run(launch).map_err(reported)
 }

@@ -23,7 +23,7 @@ use std::rc::Rc;
 use lazuli_reference::{self as reference, Scan, Sort, Values};
 use smallvec::SmallVec;
 
-use operand::{Operand, broken, told};
+use operand::{Operand, broken, reported};
 use recurrence::Recurrence;
 
 use crate::graph::op::{Op, Sorted};
@@ -75,7 +75,7 @@ fn compute(node: &Node, operands: &[Operand<'_>], inputs: &[&[u8]]) -> Result<Rc
     let types: SmallVec<[infer::Type; 3]> =
         operands.iter().map(|operand| (operand.shape, operand.values.dtype())).collect();
     infer::check(&node.op, &types, (&node.shape, node.dtype)).map_err(context)?;
-    let room = reference::ensure_room(&node.shape, node.dtype).map_err(told);
+    let room = reference::ensure_room(&node.shape, node.dtype).map_err(reported);
     room.map_err(|error| error.of_operation(node.origin, node.location))?;
 
     let result = match (&node.op, operands) {
@@ -86,12 +86,12 @@ fn compute(node: &Node, operands: &[Operand<'_>], inputs: &[&[u8]]) -> Result<Rc
         (Op::Constant(constant), []) => Values::filled(constant.value, 1),
         (Op::Iota, []) => Values::counting(node.shape.elements()),
         (Op::Random { seed }, []) => {
-            reference::uniform(*seed, node.shape.elements(), node.dtype).map_err(told)?
+            reference::uniform(*seed, node.shape.elements(), node.dtype).map_err(reported)?
         }
-        (Op::Unary(op), [x]) => reference::unary(*op, &x.values).map_err(told)?,
-        (Op::Binary(op), [a, b]) => reference::binary(*op, &a.values, &b.values).map_err(told)?,
+        (Op::Unary(op), [x]) => reference::unary(*op, &x.values).map_err(reported)?,
+        (Op::Binary(op), [a, b]) => reference::binary(*op, &a.values, &b.values).map_err(reported)?,
         (Op::Select, [condition, a, b]) => {
-            reference::select(&condition.values, &a.values, &b.values).map_err(told)?
+            reference::select(&condition.values, &a.values, &b.values).map_err(reported)?
         }
         (Op::Cast, [x]) if x.values.dtype() == node.dtype => return Ok(x.values.clone()),
         (Op::Cast, [x]) => reference::cast(&x.values, node.dtype),
@@ -99,9 +99,11 @@ fn compute(node: &Node, operands: &[Operand<'_>], inputs: &[&[u8]]) -> Result<Rc
             Some(values) => values,
             None => return Ok(x.values.clone()),
         },
-        (Op::Reduce { op, axes }, [x]) => reference::reduce(*op, &x.values, x.shape, axes).map_err(told)?,
+        (Op::Reduce { op, axes }, [x]) => {
+            reference::reduce(*op, &x.values, x.shape, axes).map_err(reported)?
+        }
         (&Op::Scan { op, axis, reverse, exclusive }, [x]) => {
-            reference::scan(Scan { op, axis, reverse, exclusive }, &x.values, x.shape).map_err(told)?
+            reference::scan(Scan { op, axis, reverse, exclusive }, &x.values, x.shape).map_err(reported)?
         }
         (&Op::Recurrence { axis, reverse, ref body, result }, operands) => {
             let recurrence = Recurrence { axis, reverse, body, result };
@@ -109,11 +111,11 @@ fn compute(node: &Node, operands: &[Operand<'_>], inputs: &[&[u8]]) -> Result<Rc
         }
         (Op::Gather { axis }, [x, index]) => {
             let gathered = reference::gather(&x.values, x.shape, &index.values, &node.shape, *axis);
-            gathered.map_err(|error| told_of(error, node))?
+            gathered.map_err(|error| reported_at(error, node))?
         }
         (Op::Scatter { op, axis, .. }, [x, index]) => {
             let scattered = reference::scatter(*op, &x.values, x.shape, &index.values, &node.shape, *axis);
-            scattered.map_err(|error| told_of(error, node))?
+            scattered.map_err(|error| reported_at(error, node))?
         }
         (&Op::Sort { axis, extent, descending, result }, [x]) => {
             let is_position = result == Sorted::Positions;
@@ -129,11 +131,11 @@ fn compute(node: &Node, operands: &[Operand<'_>], inputs: &[&[u8]]) -> Result<Rc
 }
 
 /// The same of an operation whose indices may be no positions.
-fn told_of(error: reference::Error, node: &Node) -> Error {
+fn reported_at(error: reference::Error, node: &Node) -> Error {
     match error {
         reference::Error::IndexOutOfRange { index, axis, extent } => {
             Error::IndexOutOfRange { op: node.origin, index, axis, extent, location: node.location }
         }
-        other => told(other),
+        other => reported(other),
     }
 }

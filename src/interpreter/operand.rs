@@ -1,4 +1,4 @@
-//! What operations get, and what is told of those that fail.
+//! What operations get, and how errors of the arithmetic are reported.
 
 use std::rc::Rc;
 
@@ -17,8 +17,8 @@ pub(super) fn broken(message: impl Into<String>) -> Error {
     Error::internal("interpreter", message)
 }
 
-/// An error of the arithmetic, as users are told.
-pub(super) fn told(error: reference::Error) -> Error {
+/// An error of the arithmetic as one of this crate.
+pub(super) fn reported(error: reference::Error) -> Error {
     match error {
         reference::Error::OutOfMemory { bytes } => host::out_of_memory(bytes),
         other => broken(other.to_string()),

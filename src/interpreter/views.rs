@@ -3,7 +3,7 @@
 use lazuli_reference::{Values, pad, strided};
 use smallvec::SmallVec;
 
-use super::operand::told;
+use super::operand::reported;
 use crate::graph::op::View;
 use crate::{Result, Shape};
 
@@ -33,7 +33,7 @@ pub(super) fn view(view: &View, x: &Values, from: &Shape, to: &Shape) -> Result<
             (0, strides)
         }
         View::Pad { before, value } => {
-            return pad(x, from, to, before, *value).map(Some).map_err(told);
+            return pad(x, from, to, before, *value).map(Some).map_err(reported);
         }
     };
     Ok(Some(strided(x, base, to, &strides)))
