@@ -251,21 +251,22 @@ fn median(call: Call, x: &Tensor, axis: isize, result: Sorted, skips_nan: bool) 
         return call.fail(format!("no median of nothing: axis {axis} of shape {shape}"));
     }
     let middle = (extent - 1) / 2;
-    let lower = |result| Ok(at(&sorted(call, x, axis, Some(middle + 1), false, result)?, x, axis, middle));
-    match (result, skips_nan && dtype.is_float()) {
-        _ if !dtype.is_float() => lower(result),
-        // The first NaN, where there is one. Half of a row is enough then, and counts are none.
-        (Sorted::Values, false) => Ok(x.isnan().any(axis).where_(f64::NAN, lower(result)?)),
-        (Sorted::Positions, false) => {
-            let is_nan = x.isnan();
-            Ok(is_nan.any(axis).where_(is_nan.cast(DType::I32).argmax(axis), lower(result)?))
-        }
-        (_, true) => {
-            let others = x.isnan().logical_not().count_nonzero_keepdim(axis);
-            let rank = (others - 1).maximum(0).floor_divide(2);
-            Ok(sorted(call, x, axis, None, false, result)?.gather(axis, &rank).squeeze(axis))
-        }
+    let lower = || Ok(at(&sorted(call, x, axis, Some(middle + 1), false, result)?, x, axis, middle));
+    if !dtype.is_float() {
+        return lower();
     }
+    let is_nan = x.isnan();
+    if skips_nan {
+        let others = is_nan.logical_not().count_nonzero_keepdim(axis);
+        let rank = (others - 1).maximum(0).floor_divide(2);
+        return Ok(sorted(call, x, axis, None, false, result)?.gather(axis, &rank).squeeze(axis));
+    }
+    // NaN is behind the lower half of a row, which is all that is sorted, so that it is looked for in the row itself.
+    let has_nan = is_nan.any(axis);
+    Ok(match result {
+        Sorted::Values => has_nan.where_(f64::NAN, lower()?),
+        Sorted::Positions => has_nan.where_(is_nan.cast(DType::I32).argmax(axis), lower()?),
+    })
 }
 
 /// Boundaries that are compared one by one.
