@@ -93,8 +93,8 @@ impl Divided<'_> {
         reads_far(id) || self.below(id).1.into_iter().any(reads_far)
     }
 
-    /// Of each value, whether neighbours have numbers of 64 bits. Positions and what is computed of them are counted in 32.
-    fn wide(&self) -> Vec<bool> {
+    /// Of each value, whether lanes hold it in 64 bits. Positions, and integers that follow from them, have 32 there.
+    fn in_64_bits(&self) -> Vec<bool> {
         let mut wide: Vec<bool> = Vec::with_capacity(self.kernel.values.len());
         for value in &self.kernel.values {
             let is_own = value.dtype.size() == 8 && value.axes.iter().any(|axis| self.along.contains(axis));
@@ -144,8 +144,8 @@ impl Divided<'_> {
     /// Which values are worth a loop of their own in a loop of so many positions; `None` if one loop is best.
     pub(super) fn fission(&self, length: u64) -> Option<Fission> {
         let below = self.kernel.down_from(self.ends.iter().copied());
-        let wide = self.wide();
-        // What is made of numbers of 64 bits is computed in as long vectors.
+        let wide = self.in_64_bits();
+        // An operation has as many lanes as the widest of its result and operands.
         let is_wide = |id: ValueId| {
             let operands = self.kernel.value(id).op.named_operands();
             wide[id.index()] || operands.iter().any(|id| wide[id.index()])
@@ -193,7 +193,7 @@ impl Divided<'_> {
                 let mut here = sources.filter_map(|&id| place(&elements[..number], id));
                 here.any(|at| elements[at].stage == stage && is(&elements[at]))
             };
-            // What is computed before it, and after it, is in vectors, or in longer ones.
+            // What precedes and follows a far element has vectors, and what is costly beside 64 bits whole ones.
             let is_apart = match &elements[number] {
                 element if element.is_far => depth > CHEAP,
                 _ if follows(|before| before.is_far) => true,
@@ -360,7 +360,7 @@ struct Element {
     operations: f64,
     /// Whether it is read at a position of its own.
     is_far: bool,
-    /// Whether vectors of it, or of what it is made of, have half as many.
+    /// Whether it or an operand has 64 bits, so that vectors have half as many lanes.
     is_wide: bool,
     /// The loop that computes it.
     stage: usize,
@@ -370,13 +370,13 @@ struct Element {
     tail: f64,
 }
 
-/// Of each element, the most operations in a row from it on until there are numbers of 64 bits.
+/// Of each element, the operations of the longest chain that begins with it and is all in 32 bits. Elements ascend by their ids.
 fn narrow_operations(elements: &[Element]) -> Vec<f64> {
     let mut after = vec![0.0f64; elements.len()];
     for (number, element) in elements.iter().enumerate().rev().filter(|(_, element)| !element.is_wide) {
         after[number] += element.operations;
-        for (at, before) in elements[..number].iter().enumerate() {
-            if element.sources.contains(&before.id) {
+        for source in &element.sources {
+            if let Ok(at) = elements.binary_search_by_key(source, |element| element.id) {
                 after[at] = after[at].max(after[number]);
             }
         }
