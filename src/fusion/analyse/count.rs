@@ -21,10 +21,10 @@ pub(super) const READ: f64 = 1.0;
 /// that are read anew.
 const WINDOW_IN_ROW: f64 = 2.0;
 
-/// So many results in a row that need the same have it from before their loop. And how many times as long as a far read it takes
-/// there to add a number to the one before, and to go on from the sum.
-const COMMON: f64 = 8.0;
-const IN_ORDER: f64 = 2.0;
+/// A reduction that so many results in a row share is hoisted out of their loop, where it has no lanes. And how many times as long as
+/// a far read each of its steps takes, which waits for the one before.
+const SHARED: f64 = 8.0;
+const SCALAR_STEP: f64 = 2.0;
 
 /// What a kernel goes over.
 struct Shape<'a> {
@@ -129,9 +129,8 @@ impl Analyser<'_> {
                 let read = combined * repeated * facts.figures.far_read;
                 self.add(work, (Loop::Lanes, Role::Hero), read);
             }
-            // What many neighbours have in common is numbers one after the other, computed once, before the loop of the lanes.
-            if kind == Loop::Windows && evaluation.is_nested && repeated >= COMMON {
-                self.add(work, (Loop::Lanes, Role::Hero), combined * facts.figures.far_read * IN_ORDER);
+            if kind == Loop::Windows && evaluation.is_nested && repeated >= SHARED {
+                self.add(work, (Loop::Lanes, Role::Hero), combined * facts.figures.far_read * SCALAR_STEP);
             }
             let state = self.states[number];
             // What lies in turns is counted in steps, in whatever loop.

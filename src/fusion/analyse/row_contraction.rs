@@ -86,7 +86,7 @@ impl Analyser<'_> {
                 let products: Vec<NodeId> = sums.iter().chain(scores).copied().collect();
                 let mut work =
                     self.work_of_rows((nodes, follows), outputs, (&products, None), of_block as f64);
-                // Products apart are divided along their columns as well. What is short is one core's anyway.
+                // One block is one core's, while products apart are divided along their columns. What is short is one core's anyway.
                 if *elements as u64 <= length as u64 * of_block {
                     let figures = &facts.figures;
                     let idle = work.operations * (figures.one_row - 1.0) - figures.alone * figures.operations;
