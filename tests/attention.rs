@@ -284,10 +284,12 @@ fn of_normalised_rows() {
 #[test]
 fn what_pays_is_one_kernel() {
     let kernels = |x: Tensor| x.explain().unwrap().kernels();
-    for [batch, queries, keys] in [[16, 512, 512], [2, 2048, 2048]] {
-        let [q, kv] = [queries, keys].map(|n| Tensor::zeros([batch, n, 64], DType::F32).to(&Device::cpu()));
-        [&q, &kv].into_iter().for_each(|x| x.eval().unwrap());
-        assert_eq!(kernels(q.scaled_dot_product_attention(&kv, &kv, &Attention::new())), 1);
+    for dtype in [DType::F32, DType::BF16, DType::F16] {
+        for [batch, queries, keys] in [[16, 512, 512], [16, 1024, 1024], [2, 2048, 2048]] {
+            let [q, kv] = [queries, keys].map(|n| Tensor::zeros([batch, n, 64], dtype).to(&Device::cpu()));
+            [&q, &kv].into_iter().for_each(|x| x.eval().unwrap());
+            assert_eq!(kernels(q.scaled_dot_product_attention(&kv, &kv, &Attention::new())), 1, "{dtype}");
+        }
     }
     let x = randn(&Device::cpu(), &[2048, 1024], 1);
     let w = randn(&Device::cpu(), &[2048, 1024], 2);

@@ -77,6 +77,24 @@ impl Accumulator {
         id: ValueId,
         lanes: Option<u64>,
     ) -> Option<Accumulator> {
+        let own = Accumulator::room(emitter, kernel, id, lanes)?;
+        if lanes.is_some() {
+            own.reset(emitter);
+        }
+        Some(own)
+    }
+
+    /// As [`Accumulator::of`], arrays in which nothing is yet.
+    pub(super) fn undefined(
+        emitter: &mut Emitter,
+        kernel: &Kernel,
+        id: ValueId,
+        lanes: u64,
+    ) -> Option<Accumulator> {
+        Accumulator::room(emitter, kernel, id, Some(lanes))
+    }
+
+    fn room(emitter: &mut Emitter, kernel: &Kernel, id: ValueId, lanes: Option<u64>) -> Option<Accumulator> {
         let ValueOp::Reduce { op, axes, operand, .. } = &kernel.value(id).op else { return None };
         let positions = axes.iter().fold(1, |n: u64, &axis| n.saturating_mul(kernel.axis(axis).extent));
         let index = if positions <= i32::MAX as u64 { DType::I32 } else { DType::I64 };
@@ -116,8 +134,14 @@ impl Accumulator {
         dtype: DType,
         lanes: Option<u64>,
     ) -> Accumulator {
-        Accumulator::new(emitter, op, dtype, DType::I64, lanes)
+        let own = Accumulator::new(emitter, op, dtype, DType::I64, lanes);
+        if lanes.is_some() {
+            own.reset(emitter);
+        }
+        own
     }
+
+    /// Declares the variables: arrays have no values.
 
     fn new(
         emitter: &mut Emitter,
@@ -134,9 +158,6 @@ impl Accumulator {
                 None => emitter.variable(var, ty, accumulator.identity(part)),
                 Some(lanes) => emitter.array(var, ty, lanes),
             };
-        }
-        if lanes.is_some() {
-            accumulator.reset(emitter);
         }
         accumulator
     }

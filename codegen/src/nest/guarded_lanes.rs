@@ -49,6 +49,18 @@ pub(super) fn are_masks_of(kernel: &Kernel, axis: AxisId, values: &[ValueId]) ->
     all().any(differs) && all().any(is_wide) && all().all(is_one)
 }
 
+/// Whether the few vectors of a line along the axis are all masked, of loops that compute these values. What is read with gaps is
+/// picked out of more vectors, each of them masked.
+pub(super) fn masks_lines(kernel: &Kernel, axis: AxisId, values: &[ValueId]) -> bool {
+    let has_gaps = |id: &ValueId| match &kernel.value(*id).op {
+        ValueOp::Load { index, .. } => index.coefficient(axis).is_none_or(|step| step > 1),
+        _ => false,
+    };
+    let below = kernel.down_from(values.iter().copied());
+    let longest = if below.iter().any(has_gaps) { VECTOR } else { LONGEST_WHOLE };
+    kernel.axis(axis).extent <= longest && are_masks_of(kernel, axis, values)
+}
+
 /// Where vectors without masks begin and end, of an interior; `None` if there are too few.
 pub(super) fn whole_vectors(extent: u64, (low, high): (u64, u64)) -> Option<(u64, u64)> {
     let low = low.next_multiple_of(VECTOR);

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::guarded_lanes::whole_vectors;
-use crate::index::{AxisId, Bound, IndexExpr};
+use crate::index::{AxisId, Bound, BoundTruth, IndexExpr};
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 use crate::{DType, Scalar};
 
@@ -39,10 +39,10 @@ impl Interior {
             let ValueOp::InBounds(bounds) = &value.op else { continue };
             guarded = true;
             for bound in bounds {
-                let (rest, least, most) = without_windows(kernel, &bound.expr, swept)?;
-                let lo = if bound.has_lo() { bound.lo - least } else { bound.lo };
-                let hi = if bound.has_hi() { bound.hi - most } else { bound.hi };
-                let bound = Bound { expr: rest, lo, hi };
+                let bound = everywhere(kernel, bound, swept)?;
+                if bound.simplify(&kernel.ranges()) == BoundTruth::Never {
+                    return None;
+                }
                 let stride = bound.expr.coefficient(axis)?;
                 if stride == 0 {
                     let condition = match conditions.iter_mut().find(|other| other.expr == bound.expr) {
@@ -182,6 +182,14 @@ pub(super) fn bounds(op: &ValueOp) -> &[Bound] {
 
 pub(super) fn ceil_div(a: i64, b: i64) -> i64 {
     -(-a).div_euclid(b)
+}
+
+/// What holds where the bound does at all positions of the reduced axes but for the swept ones.
+pub(super) fn everywhere(kernel: &Kernel, bound: &Bound, swept: &[AxisId]) -> Option<Bound> {
+    let (expr, least, most) = without_windows(kernel, &bound.expr, swept)?;
+    let lo = if bound.has_lo() { bound.lo - least } else { bound.lo };
+    let hi = if bound.has_hi() { bound.hi - most } else { bound.hi };
+    Some(Bound { expr, lo, hi })
 }
 
 /// The expression without its reduced axes but for the swept ones, and the least and most that they add.

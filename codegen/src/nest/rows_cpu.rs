@@ -6,6 +6,7 @@ use super::ahead::Ahead;
 use super::emitter::Emitter;
 use super::epilogue::Epilogue;
 use super::fission::{Divided, Fission};
+use super::guarded_lanes::masks_lines;
 use super::interior::Interior;
 use super::loops::{counting, stepping};
 use super::passes::{Pass, Plan, launch_items, launch_over, partial_workspaces};
@@ -114,7 +115,11 @@ impl Guards<'_> {
 
 fn interior_of_lines(kernel: &Kernel, plan: &Plan) -> Option<Interior> {
     let (&inner, [_, ..]) = plan.axes.split_last()? else { return None };
-    if kernel.axis(inner).is_argument { None } else { Interior::beside(kernel, inner, &plan.axes) }
+    let results: Vec<ValueId> = kernel.stores.iter().map(|store| store.value).collect();
+    if kernel.axis(inner).is_argument || masks_lines(kernel, inner, &results) {
+        return None;
+    }
+    Interior::beside(kernel, inner, &plan.axes)
 }
 
 /// A block is a part of a row, and leaves partial results; a second function merges the parts in order.

@@ -11,13 +11,13 @@ use super::accumulate::{Accumulator, set};
 use super::emitter::Emitter;
 use super::fission::{Divided, Fission};
 use super::guarded_lanes::{VECTOR, are_masks};
-use super::interior::decided;
+use super::interior::{decided, everywhere};
 use super::loops::counting;
 use super::stmt::Arithmetic::{Add, Max, Min, Mul, Sub};
 use super::stmt::{Expr, LoopHint, Stmt};
 use super::turned;
 use super::variable::Var;
-use crate::index::{AxisId, Bound};
+use crate::index::{AxisId, Bound, BoundTruth};
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 use crate::schedule::{LONGEST_UNROLLED, STACK_BYTES, is_last, sliding_axis, strided_axis};
 
@@ -26,6 +26,9 @@ const LENGTH: u64 = 512;
 
 /// Sliding windows from this length on are made of each other.
 const SHORTEST_SLIDING: u64 = 8;
+
+/// Positions of loops that are unrolled within those along vectors, at most.
+const MOST_UNROLLED: u64 = 9;
 
 /// A reduction over a window.
 struct Window {
@@ -257,7 +260,7 @@ impl Windows {
         let extent = kernel.axis(self.axis).extent;
         let most = if kernel.axis(self.axis).is_argument { self.length } else { self.length.min(extent) };
         let lanes = (most.max(1) - 1) * stride + length;
-        let parts = Accumulator::of(emitter, kernel, window.id, Some(lanes.next_multiple_of(16)))?;
+        let parts = Accumulator::undefined(emitter, kernel, window.id, lanes.next_multiple_of(16))?;
         let laid_out = turned::take(emitter);
         emitter.open(&[], false);
         // The windows of all positions go on from that of the first.
@@ -276,38 +279,27 @@ impl Windows {
                 emitter.bind(var, INDEX, at);
             }
         }
-        for &axis in &window.loops {
-            emitter.open(&[axis], false);
-        }
-        emitter.open(&[], false);
-        let part = |emitter: &mut Emitter<'k>, kernel: &'k Kernel, from: Expr, to: Expr| {
-            emitter.open_pinned();
-            let body = emitter.using(kernel, |emitter| {
-                emitter.open(&[axis], false);
-                parts.take(emitter, window.id, Some(&Expr::name(axis)), None);
-                emitter.close()
-            });
-            emitter.push(counting(axis, from, to, LoopHint::Simd).of(body));
-            let body = emitter.close();
-            emitter.append(body);
-        };
-        let (zero, count) = (|| Expr::Int(0), || Expr::name(count));
-        match window.guard.as_ref().zip(border) {
-            None => part(emitter, kernel, zero(), count()),
-            Some((guard, border)) => guard.choose(emitter, border, &|emitter, kernel| match columns {
-                Some(_) if std::ptr::eq(kernel, &border.inside) => {
+        let slot = Expr::name(axis);
+        let taken = Taken { window, border, elements: &parts, along: axis, slot: &slot };
+        taken.emit(emitter, kernel, &|emitter, kernel, take| {
+            let part = |emitter: &mut Emitter<'k>, kernel: &'k Kernel, from: Expr, to: Expr| {
+                let body = emitter.pinned(|emitter| {
+                    emitter.using(kernel, |emitter| {
+                        emitter.repeat_along(&[axis], counting(axis, from, to, LoopHint::Simd), take);
+                    });
+                });
+                emitter.append(body);
+            };
+            let (zero, count) = (|| Expr::Int(0), || Expr::name(count));
+            match border.filter(|border| columns.is_some() && std::ptr::eq(kernel, &border.inside)) {
+                Some(border) => {
                     part(emitter, &border.outside, zero(), Expr::name(low));
                     part(emitter, kernel, Expr::name(low), Expr::name(high));
                     part(emitter, &border.outside, Expr::name(high), count());
                 }
-                _ => part(emitter, kernel, zero(), count()),
-            }),
-        }
-        let body = emitter.close();
-        emitter.append(body);
-        for &axis in window.loops.iter().rev() {
-            emitter.close_loop(axis, LoopHint::None);
-        }
+                None => part(emitter, kernel, zero(), count()),
+            }
+        });
         let body = emitter.close();
         emitter.push(Stmt::Block(body));
         emitter.staged.extend(laid_out);
@@ -324,36 +316,22 @@ impl Windows {
     ) -> Option<Accumulator> {
         let own = window.sliding.map_or(1, |(_, length)| length);
         let lanes = (self.length + own - 1).next_multiple_of(16);
-        let elements = Accumulator::of(emitter, kernel, window.id, Some(lanes))?;
-        // Windows of one element along the axis that they slide along, also those that begin in the last window.
-        for &axis in &window.loops {
-            emitter.open(&[axis], false);
-        }
-        emitter.open(&[], false);
+        let elements = Accumulator::undefined(emitter, kernel, window.id, lanes)?;
         let laid_out = window.sliding.map(|_| turned::take(emitter)).unwrap_or_default();
+        // Windows of one element along the axis that they slide along, also those that begin in the last window.
+        emitter.open(&[], false);
         if let Some((axis, _)) = window.sliding {
             emitter.bind(axis, INDEX, Expr::Int(0));
             emitter.bind_axes(&[axis]);
         }
         let slot = self.slot(start);
         let to = Expr::name(stop).then(Add, own - 1);
-        let all = |emitter: &mut Emitter<'k>, _: &'k Kernel| {
-            self.along(emitter, &(start.into(), to.clone()), |emitter| {
-                elements.take(emitter, window.id, Some(&slot), None);
-            });
-        };
-        match window.guard.as_ref().zip(border) {
-            None => all(emitter, kernel),
-            Some((guard, border)) => guard.choose(emitter, border, &all),
-        }
+        let taken = Taken { window, border, elements: &elements, along: self.axis, slot: &slot };
+        taken.emit(emitter, kernel, &|emitter, _, take| {
+            self.along(emitter, &(start.into(), to.clone()), take);
+        });
         let body = emitter.close();
-        match window.loops.is_empty() {
-            true => emitter.push(Stmt::Block(body)),
-            false => emitter.append(body),
-        }
-        for &axis in window.loops.iter().rev() {
-            emitter.close_loop(axis, LoopHint::None);
-        }
+        emitter.push(Stmt::Block(body));
         emitter.staged.extend(laid_out);
         let count = Expr::name(stop).then(Sub, start);
         let result = match window.sliding {
@@ -407,6 +385,97 @@ impl Windows {
             }
         }
         Some(result)
+    }
+}
+
+/// What the loops of a window combine at each place of vectors along an axis.
+struct Taken<'a, 'k> {
+    window: &'a Window,
+    border: Option<&'k Border>,
+    /// Of each place, at a slot.
+    elements: &'a Accumulator,
+    along: AxisId,
+    slot: &'a Expr,
+}
+
+/// Emits the loops along vectors for one of the kernels: what is given does the work at a place.
+type Along<'a, 'k> = &'a dyn Fn(&mut Emitter<'k>, &'k Kernel, &dyn Fn(&mut Emitter<'k>));
+
+impl<'k> Taken<'_, 'k> {
+    fn emit(&self, emitter: &mut Emitter<'k>, kernel: &'k Kernel, along: Along<'_, 'k>) {
+        let guard = self.window.guard.as_ref().zip(self.border);
+        let in_registers = |emitter: &mut Emitter<'k>, kernel: &'k Kernel| {
+            along(emitter, kernel, &|emitter| self.in_registers(emitter));
+        };
+        if !self.are_few(kernel) {
+            return self.in_memory(emitter, kernel, along);
+        }
+        let Some((guard, border)) = guard else { return in_registers(emitter, kernel) };
+        let inside = |emitter: &mut Emitter<'k>| {
+            emitter.using(&border.inside, |emitter| in_registers(emitter, &border.inside));
+        };
+        // Where all that the loops read is inside, which is nearly everywhere.
+        match guard.everywhere(kernel) {
+            None => self.in_memory(emitter, kernel, along),
+            Some(rows) if rows.is_empty() => inside(emitter),
+            Some(rows) => {
+                rows.iter().for_each(|bound| emitter.bind_computed(&bound.expr));
+                let then = emitter.pinned(inside);
+                let otherwise = emitter.pinned(|emitter| self.in_memory(emitter, kernel, along));
+                emitter.push(Stmt::If { condition: Expr::InBounds(rows), then, otherwise });
+            }
+        }
+    }
+
+    /// Whether the loops are short, and nothing but addresses is worth computing once for each of their positions.
+    fn are_few(&self, kernel: &Kernel) -> bool {
+        let Window { id, loops, .. } = self.window;
+        let positions: u64 = loops.iter().map(|&axis| kernel.axis(axis).extent).product();
+        let is_of_line = |id: &ValueId| {
+            let value = kernel.value(*id);
+            match value.op {
+                ValueOp::Reduce { .. } => true,
+                ValueOp::Unary(..) | ValueOp::Binary(..) | ValueOp::Select { .. } => {
+                    !value.axes.contains(&self.along) && loops.iter().any(|axis| value.axes.contains(axis))
+                }
+                _ => false,
+            }
+        };
+        let below = kernel.down_from(kernel.operands(&kernel.value(*id).op));
+        (2..=MOST_UNROLLED).contains(&positions) && !below.iter().any(is_of_line)
+    }
+
+    /// The loops within those along vectors: each place is stored once.
+    fn in_registers(&self, emitter: &mut Emitter<'k>) {
+        let Window { id, loops, .. } = self.window;
+        let Some(own) = Accumulator::of(emitter, emitter.kernel, *id, None) else {
+            emitter.misfit("no reduction");
+            return;
+        };
+        loops.iter().for_each(|&axis| emitter.open(&[axis], false));
+        own.take(emitter, *id, None, None);
+        loops.iter().rev().for_each(|&axis| emitter.close_loop(axis, LoopHint::Unroll));
+        for part in 0..own.parts.len() {
+            emitter.push(set(self.elements.part(part, Some(self.slot)), own.part(part, None)));
+        }
+    }
+
+    /// Those along vectors within the loops: each takes what there is at a place, and stores it.
+    fn in_memory(&self, emitter: &mut Emitter<'k>, kernel: &'k Kernel, along: Along<'_, 'k>) {
+        let Window { id, loops, guard, .. } = self.window;
+        self.elements.reset(emitter);
+        loops.iter().for_each(|&axis| emitter.open(&[axis], false));
+        emitter.open(&[], false);
+        let all = |emitter: &mut Emitter<'k>, kernel: &'k Kernel| {
+            along(emitter, kernel, &|emitter| self.elements.take(emitter, *id, Some(self.slot), None));
+        };
+        match guard.as_ref().zip(self.border) {
+            None => all(emitter, kernel),
+            Some((guard, border)) => guard.choose(emitter, border, &all),
+        }
+        let body = emitter.close();
+        emitter.append(body);
+        loops.iter().rev().for_each(|&axis| emitter.close_loop(axis, LoopHint::None));
     }
 }
 
@@ -491,6 +560,19 @@ impl Guard {
             }
         }
         Ok(Some(guard))
+    }
+
+    /// What holds where the loops' conditions do at all of their positions; `None` if that is not known, or nowhere.
+    fn everywhere(&self, kernel: &Kernel) -> Option<Vec<Bound>> {
+        let mut all = Vec::new();
+        for bound in &self.rows {
+            match everywhere(kernel, bound, &[])?.simplify(&kernel.ranges()) {
+                BoundTruth::Always => {}
+                BoundTruth::Never => return None,
+                BoundTruth::Depends(bound) => all.push(bound),
+            }
+        }
+        Some(all)
     }
 
     /// One of the kernels without conditions, as the loops decide.

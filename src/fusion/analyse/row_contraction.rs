@@ -344,21 +344,29 @@ impl Analyser<'_> {
             };
             self.add(&mut work, place, node.elements as f64 * node.fan * node.cost * times);
         }
-        self.add_reads(&mut work, sums);
+        self.add_reads(&mut work, (nodes, follows), sums);
         self.bytes_of_rows(&mut work, nodes, outputs);
         work
     }
 
-    /// What would be stored is read as often apart: once for all products of it.
-    fn add_reads(&self, work: &mut Work, sums: &[NodeId]) {
+    /// What would be stored is read as often apart: once for all products of it. What does not follow from the rows is as well
+    /// computed there, such as numbers of 16 bits made wider.
+    fn add_reads(&self, work: &mut Work, (nodes, follows): (&[NodeId], &[Follows]), sums: &[NodeId]) {
         let facts = self.facts;
+        let prologue = facts.figures.loops[Loop::Products as usize][Role::Prologue as usize];
         let mut seen: SmallVec<[NodeId; 4]> = SmallVec::new();
         for &sum in sums {
             let product = self.graph.operands(sum)[0];
             for read in facts.reads.reads(product) {
                 if facts.reads.is_computed(read.node) && !seen.contains(&read.node) {
                     seen.push(read.node);
-                    self.add(work, (Loop::Lanes, Role::Hero), facts.of(product).elements as f64 * READ);
+                    let is_stored =
+                        nodes.binary_search(&read.node).map_or(true, |number| follows[number].rows);
+                    let each = match is_stored {
+                        true => READ,
+                        false => READ.min(facts.of(read.node).cost * prologue),
+                    };
+                    self.add(work, (Loop::Lanes, Role::Hero), facts.of(product).elements as f64 * each);
                 }
             }
         }
@@ -393,7 +401,7 @@ impl Analyser<'_> {
             let is_packed = |id: NodeId| facts.of(id).elements == packed && !follows_rows(id);
             let right = factors.iter_mut().rev().find(|(factor, _)| is_packed(*factor));
             right.into_iter().for_each(|(_, times)| *times += often);
-            self.add_reads(&mut work, &[sum]);
+            self.add_reads(&mut work, (nodes, follows), &[sum]);
         }
         let times = self.times(nodes, &factors);
         for (&id, times) in nodes.iter().zip(times) {
