@@ -142,7 +142,6 @@ impl Accumulator {
     }
 
     /// Declares the variables: arrays have no values.
-
     fn new(
         emitter: &mut Emitter,
         op: ReduceOp,
@@ -248,6 +247,11 @@ impl Accumulator {
             let body = vec![set(self.part(2, Some(&Expr::name(Var::Lane))), steps.clone())];
             emitter.push(for_lanes(lanes, body));
         }
+    }
+
+    /// Becomes another partial result.
+    pub(super) fn copy(&self, emitter: &mut Emitter, lane: Option<&Expr>, other: Place) {
+        (0..self.parts.len()).for_each(|part| emitter.push(set(self.part(part, lane), other(part))));
     }
 
     /// Takes another partial result.

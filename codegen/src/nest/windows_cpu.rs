@@ -6,18 +6,25 @@
 //! that its binary digits name: about log2 of the length combinations an element, in vectors, of any reduction that can
 //! merge, and without cancellation.
 
+mod taken;
+mod window;
+
+use taken::Taken;
+pub(super) use window::Border;
+use window::{Guard, NoGuard, Strided, Window};
+
 use super::INDEX;
-use super::accumulate::{Accumulator, set};
-use super::emitter::Emitter;
+use super::accumulate::Accumulator;
+use super::emitter::{Emitter, MOST_IN_LOOP};
 use super::fission::{Divided, Fission};
 use super::guarded_lanes::{VECTOR, are_masks};
-use super::interior::{decided, everywhere};
+use super::interior::decided;
 use super::loops::counting;
 use super::stmt::Arithmetic::{Add, Max, Min, Mul, Sub};
 use super::stmt::{Expr, LoopHint, Stmt};
 use super::turned;
 use super::variable::Var;
-use crate::index::{AxisId, Bound, BoundTruth};
+use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 use crate::schedule::{LONGEST_UNROLLED, STACK_BYTES, is_last, sliding_axis, strided_axis};
 
@@ -26,44 +33,6 @@ const LENGTH: u64 = 512;
 
 /// Sliding windows from this length on are made of each other.
 const SHORTEST_SLIDING: u64 = 8;
-
-/// Positions of loops that are unrolled within those along vectors, at most.
-const MOST_UNROLLED: u64 = 9;
-
-/// A reduction over a window.
-struct Window {
-    id: ValueId,
-    /// Reduced axes that are loops.
-    loops: Vec<AxisId>,
-    /// The reduced axis along which windows slide by one element, and its length.
-    sliding: Option<(AxisId, u64)>,
-    /// The short reduced axis along which a window moves on by some elements. What the loops combine at each of these is there
-    /// once, and the few of a window are combined where it is used.
-    strided: Option<Strided>,
-    /// What decides where the window is beyond the border.
-    guard: Option<Guard>,
-}
-
-#[derive(Clone, Copy)]
-struct Strided {
-    axis: AxisId,
-    length: u64,
-    stride: u64,
-}
-
-/// The one condition of all that a window reads.
-struct Guard {
-    /// What the loops decide.
-    rows: Vec<Bound>,
-    /// The first elements inside and beyond the other border, where the window of the first result begins.
-    columns: Option<(i64, i64)>,
-}
-
-/// A kernel without the conditions of its windows: where they hold, and where they do not.
-pub(super) struct Border {
-    inside: Kernel,
-    outside: Kernel,
-}
 
 /// The results of windows.
 enum Combined {
@@ -146,14 +115,10 @@ impl Windows {
         (kernel, border): (&'k Kernel, Option<&'k Border>),
         (start, stop): (Var, Var),
     ) {
-        let combined = |window: &Window| match window.strided {
-            Some(strided) => {
-                let parts = self.parts(emitter, (kernel, border), window, strided, (start, stop))?;
-                Some(Combined::Parts(parts, strided))
-            }
-            None => self.combine(emitter, (kernel, border), window, (start, stop)).map(Combined::Whole),
+        let Some(results) = self.combined(emitter, (kernel, border), (start, stop)) else {
+            emitter.misfit("no reduction");
+            return;
         };
-        let results: Vec<Combined> = self.windows.iter().filter_map(combined).collect();
         let slot = self.slot(start);
         let stretch = (Expr::name(start), Expr::name(stop));
         let define = |emitter: &mut Emitter<'k>| {
@@ -174,6 +139,38 @@ impl Windows {
                 emitter.store_all(kernel);
             }),
         }
+    }
+
+    /// What the windows combine, in their order. Those that go over the same elements share loops.
+    fn combined<'k>(
+        &self,
+        emitter: &mut Emitter<'k>,
+        of: (&'k Kernel, Option<&'k Border>),
+        stretch: (Var, Var),
+    ) -> Option<Vec<Combined>> {
+        let mut groups: Vec<Vec<&Window>> = Vec::new();
+        for window in &self.windows {
+            let fits = |group: &Vec<&Window>| group.len() < MOST_IN_LOOP && group[0].goes_with(window);
+            match groups.iter_mut().find(|group| fits(group)) {
+                Some(group) => group.push(window),
+                None => groups.push(vec![window]),
+            }
+        }
+        let mut results: Vec<(ValueId, Combined)> = Vec::new();
+        for group in &groups {
+            let (all, strided) = match group[0].strided {
+                Some(strided) => (self.parts(emitter, of, group, strided, stretch)?, Some(strided)),
+                None => (self.combine(emitter, of, group, stretch)?, None),
+            };
+            let combined = |own: Accumulator| match strided {
+                Some(strided) => Combined::Parts(own, strided),
+                None => Combined::Whole(own),
+            };
+            results.extend(group.iter().map(|window| window.id).zip(all.into_iter().map(combined)));
+        }
+        let order = |(id, _): &(ValueId, Combined)| self.windows.iter().position(|window| window.id == *id);
+        results.sort_by_key(order);
+        Some(results.into_iter().map(|(_, combined)| combined).collect())
     }
 
     /// The loops that use the windows, where these are several: what one leaves to the next is in arrays.
@@ -252,15 +249,15 @@ impl Windows {
         &self,
         emitter: &mut Emitter<'k>,
         (kernel, border): (&'k Kernel, Option<&'k Border>),
-        window: &Window,
+        windows: &[&Window],
         strided: Strided,
         (start, stop): (Var, Var),
-    ) -> Option<Accumulator> {
+    ) -> Option<Vec<Accumulator>> {
         let Strided { axis, length, stride } = strided;
         let extent = kernel.axis(self.axis).extent;
         let most = if kernel.axis(self.axis).is_argument { self.length } else { self.length.min(extent) };
         let lanes = (most.max(1) - 1) * stride + length;
-        let parts = Accumulator::undefined(emitter, kernel, window.id, lanes.next_multiple_of(16))?;
+        let parts = arrays(emitter, kernel, windows, lanes.next_multiple_of(16))?;
         let laid_out = turned::take(emitter);
         emitter.open(&[], false);
         // The windows of all positions go on from that of the first.
@@ -270,7 +267,7 @@ impl Windows {
         emitter.bind(count, INDEX, all);
         emitter.bind(self.axis, INDEX, Expr::name(start));
         emitter.bind_axes(&[self.axis]);
-        let columns = window.guard.as_ref().filter(|_| border.is_some()).and_then(|guard| guard.columns);
+        let columns = windows[0].guard.as_ref().filter(|_| border.is_some()).and_then(|guard| guard.columns);
         if let Some((first, beyond)) = columns {
             let begun = Expr::name(start).then(Mul, stride);
             for (var, at) in [(low, first), (high, beyond)] {
@@ -280,12 +277,12 @@ impl Windows {
             }
         }
         let slot = Expr::name(axis);
-        let taken = Taken { window, border, elements: &parts, along: axis, slot: &slot };
-        taken.emit(emitter, kernel, &|emitter, kernel, take| {
+        let taken = Taken { windows, border, elements: &parts, along: axis, slot: &slot };
+        taken.emit(emitter, kernel, &|emitter, kernel, hint, take| {
             let part = |emitter: &mut Emitter<'k>, kernel: &'k Kernel, from: Expr, to: Expr| {
                 let body = emitter.pinned(|emitter| {
                     emitter.using(kernel, |emitter| {
-                        emitter.repeat_along(&[axis], counting(axis, from, to, LoopHint::Simd), take);
+                        emitter.repeat_along(&[axis], counting(axis, from, to, hint), take);
                     });
                 });
                 emitter.append(body);
@@ -306,44 +303,44 @@ impl Windows {
         Some(parts)
     }
 
-    /// The results of one window at all positions of the stretch.
+    /// The results of windows at all positions of the stretch.
     fn combine<'k>(
         &self,
         emitter: &mut Emitter<'k>,
         (kernel, border): (&'k Kernel, Option<&'k Border>),
-        window: &Window,
+        windows: &[&Window],
         (start, stop): (Var, Var),
-    ) -> Option<Accumulator> {
-        let own = window.sliding.map_or(1, |(_, length)| length);
-        let lanes = (self.length + own - 1).next_multiple_of(16);
-        let elements = Accumulator::undefined(emitter, kernel, window.id, lanes)?;
-        let laid_out = window.sliding.map(|_| turned::take(emitter)).unwrap_or_default();
+    ) -> Option<Vec<Accumulator>> {
+        let sliding = windows[0].sliding;
+        let own = sliding.map_or(1, |(_, length)| length);
+        let elements = arrays(emitter, kernel, windows, (self.length + own - 1).next_multiple_of(16))?;
+        let laid_out = sliding.map(|_| turned::take(emitter)).unwrap_or_default();
         // Windows of one element along the axis that they slide along, also those that begin in the last window.
         emitter.open(&[], false);
-        if let Some((axis, _)) = window.sliding {
+        if let Some((axis, _)) = sliding {
             emitter.bind(axis, INDEX, Expr::Int(0));
             emitter.bind_axes(&[axis]);
         }
         let slot = self.slot(start);
         let to = Expr::name(stop).then(Add, own - 1);
-        let taken = Taken { window, border, elements: &elements, along: self.axis, slot: &slot };
-        taken.emit(emitter, kernel, &|emitter, _, take| {
-            self.along(emitter, &(start.into(), to.clone()), take);
+        let taken = Taken { windows, border, elements: &elements, along: self.axis, slot: &slot };
+        taken.emit(emitter, kernel, &|emitter, _, hint, take| {
+            emitter.repeat_along(&[self.axis], counting(self.axis, start, to.clone(), hint), take);
         });
         let body = emitter.close();
         emitter.push(Stmt::Block(body));
         emitter.staged.extend(laid_out);
         let count = Expr::name(stop).then(Sub, start);
-        let result = match window.sliding {
+        let results = match sliding {
             None => elements,
-            Some((_, length)) => self.slide(emitter, kernel, window, elements, length, &count)?,
+            Some((_, length)) => self.slide(emitter, kernel, windows, elements, length, &count)?,
         };
-        if result.settles() {
-            emitter.repeat(counting(Var::Lane, 0, count, LoopHint::Simd), |emitter| {
-                result.settle(emitter, Some(&Expr::name(Var::Lane)));
+        if results.iter().any(Accumulator::settles) {
+            of_lanes(emitter, count, |emitter, lane| {
+                results.iter().for_each(|result| result.settle(emitter, Some(lane)));
             });
         }
-        Some(result)
+        Some(results)
     }
 
     /// Makes windows of `length` neighbours of the partial results.
@@ -351,31 +348,27 @@ impl Windows {
         &self,
         emitter: &mut Emitter<'k>,
         kernel: &'k Kernel,
-        window: &Window,
-        neighbours: Accumulator,
+        windows: &[&Window],
+        neighbours: Vec<Accumulator>,
         length: u64,
         count: &Expr,
-    ) -> Option<Accumulator> {
+    ) -> Option<Vec<Accumulator>> {
         if length.is_power_of_two() {
             (0..length.ilog2()).for_each(|digit| double(emitter, &neighbours, 1 << digit, length, count));
             return Some(neighbours);
         }
-        let result = Accumulator::of(emitter, kernel, window.id, Some(self.length))?;
-        let lane = Expr::name(Var::Lane);
+        let results = arrays(emitter, kernel, windows, self.length)?;
         let mut reach = 0;
         for digit in 0..=length.ilog2() {
             let own = 1u64 << digit;
             if length & own != 0 {
-                emitter.repeat(counting(Var::Lane, 0, count.clone(), LoopHint::Simd), |emitter| {
+                of_lanes(emitter, count.clone(), |emitter, lane| {
                     let at = lane.clone().then(Add, reach);
-                    match reach {
-                        0 => (0..result.parts.len()).for_each(|part| {
-                            emitter.push(set(
-                                result.part(part, Some(&lane)),
-                                neighbours.part(part, Some(&lane)),
-                            ));
-                        }),
-                        _ => result.merge(emitter, Some(&lane), &|part| neighbours.part(part, Some(&at))),
+                    for (result, neighbours) in results.iter().zip(&neighbours) {
+                        match reach {
+                            0 => result.copy(emitter, Some(lane), &|part| neighbours.part(part, Some(lane))),
+                            _ => result.merge(emitter, Some(lane), &|part| neighbours.part(part, Some(&at))),
+                        }
                     }
                 });
                 reach += own;
@@ -384,109 +377,35 @@ impl Windows {
                 double(emitter, &neighbours, own, length, count);
             }
         }
-        Some(result)
+        Some(results)
     }
 }
 
-/// What the loops of a window combine at each place of vectors along an axis.
-struct Taken<'a, 'k> {
-    window: &'a Window,
-    border: Option<&'k Border>,
-    /// Of each place, at a slot.
-    elements: &'a Accumulator,
-    along: AxisId,
-    slot: &'a Expr,
+/// Arrays for partial results, in which nothing is yet.
+fn arrays(
+    emitter: &mut Emitter,
+    kernel: &Kernel,
+    windows: &[&Window],
+    lanes: u64,
+) -> Option<Vec<Accumulator>> {
+    windows.iter().map(|window| Accumulator::undefined(emitter, kernel, window.id, lanes)).collect()
 }
 
-/// Emits the loops along vectors for one of the kernels: what is given does the work at a place.
-type Along<'a, 'k> = &'a dyn Fn(&mut Emitter<'k>, &'k Kernel, &dyn Fn(&mut Emitter<'k>));
-
-impl<'k> Taken<'_, 'k> {
-    fn emit(&self, emitter: &mut Emitter<'k>, kernel: &'k Kernel, along: Along<'_, 'k>) {
-        let guard = self.window.guard.as_ref().zip(self.border);
-        let in_registers = |emitter: &mut Emitter<'k>, kernel: &'k Kernel| {
-            along(emitter, kernel, &|emitter| self.in_registers(emitter));
-        };
-        if !self.are_few(kernel) {
-            return self.in_memory(emitter, kernel, along);
-        }
-        let Some((guard, border)) = guard else { return in_registers(emitter, kernel) };
-        let inside = |emitter: &mut Emitter<'k>| {
-            emitter.using(&border.inside, |emitter| in_registers(emitter, &border.inside));
-        };
-        // Where all that the loops read is inside, which is nearly everywhere.
-        match guard.everywhere(kernel) {
-            None => self.in_memory(emitter, kernel, along),
-            Some(rows) if rows.is_empty() => inside(emitter),
-            Some(rows) => {
-                rows.iter().for_each(|bound| emitter.bind_computed(&bound.expr));
-                let then = emitter.pinned(inside);
-                let otherwise = emitter.pinned(|emitter| self.in_memory(emitter, kernel, along));
-                emitter.push(Stmt::If { condition: Expr::InBounds(rows), then, otherwise });
-            }
-        }
-    }
-
-    /// Whether the loops are short, and nothing but addresses is worth computing once for each of their positions.
-    fn are_few(&self, kernel: &Kernel) -> bool {
-        let Window { id, loops, .. } = self.window;
-        let positions: u64 = loops.iter().map(|&axis| kernel.axis(axis).extent).product();
-        let is_of_line = |id: &ValueId| {
-            let value = kernel.value(*id);
-            match value.op {
-                ValueOp::Reduce { .. } => true,
-                ValueOp::Unary(..) | ValueOp::Binary(..) | ValueOp::Select { .. } => {
-                    !value.axes.contains(&self.along) && loops.iter().any(|axis| value.axes.contains(axis))
-                }
-                _ => false,
-            }
-        };
-        let below = kernel.down_from(kernel.operands(&kernel.value(*id).op));
-        (2..=MOST_UNROLLED).contains(&positions) && !below.iter().any(is_of_line)
-    }
-
-    /// The loops within those along vectors: each place is stored once.
-    fn in_registers(&self, emitter: &mut Emitter<'k>) {
-        let Window { id, loops, .. } = self.window;
-        let Some(own) = Accumulator::of(emitter, emitter.kernel, *id, None) else {
-            emitter.misfit("no reduction");
-            return;
-        };
-        loops.iter().for_each(|&axis| emitter.open(&[axis], false));
-        own.take(emitter, *id, None, None);
-        loops.iter().rev().for_each(|&axis| emitter.close_loop(axis, LoopHint::Unroll));
-        for part in 0..own.parts.len() {
-            emitter.push(set(self.elements.part(part, Some(self.slot)), own.part(part, None)));
-        }
-    }
-
-    /// Those along vectors within the loops: each takes what there is at a place, and stores it.
-    fn in_memory(&self, emitter: &mut Emitter<'k>, kernel: &'k Kernel, along: Along<'_, 'k>) {
-        let Window { id, loops, guard, .. } = self.window;
-        self.elements.reset(emitter);
-        loops.iter().for_each(|&axis| emitter.open(&[axis], false));
-        emitter.open(&[], false);
-        let all = |emitter: &mut Emitter<'k>, kernel: &'k Kernel| {
-            along(emitter, kernel, &|emitter| self.elements.take(emitter, *id, Some(self.slot), None));
-        };
-        match guard.as_ref().zip(self.border) {
-            None => all(emitter, kernel),
-            Some((guard, border)) => guard.choose(emitter, border, &all),
-        }
-        let body = emitter.close();
-        emitter.append(body);
-        loops.iter().rev().for_each(|&axis| emitter.close_loop(axis, LoopHint::None));
-    }
+/// A loop over so many first elements of such arrays, beyond which nothing is read any more.
+fn of_lanes<'k>(emitter: &mut Emitter<'k>, count: Expr, body: impl FnOnce(&mut Emitter<'k>, &Expr)) {
+    emitter.repeat(counting(Var::Lane, 0, count, LoopHint::SimdSpilling), |emitter| {
+        body(emitter, &Expr::name(Var::Lane));
+    });
 }
 
 /// Makes partial results of `own` neighbours into those of twice as many. Each takes one that comes later, which in order
 /// and in vectors is read before it changes.
-fn double(emitter: &mut Emitter, neighbours: &Accumulator, own: u64, length: u64, count: &Expr) {
-    let lane = Expr::name(Var::Lane);
-    let other = lane.clone().then(Add, own);
-    let to = count.clone().then(Add, length - 2 * own);
-    emitter.repeat(counting(Var::Lane, 0, to, LoopHint::Simd), |emitter| {
-        neighbours.merge(emitter, Some(&lane), &|part| neighbours.part(part, Some(&other)));
+fn double(emitter: &mut Emitter, neighbours: &[Accumulator], own: u64, length: u64, count: &Expr) {
+    of_lanes(emitter, count.clone().then(Add, length - 2 * own), |emitter, lane| {
+        let other = lane.clone().then(Add, own);
+        for neighbours in neighbours {
+            neighbours.merge(emitter, Some(lane), &|part| neighbours.part(part, Some(&other)));
+        }
     });
 }
 
@@ -510,93 +429,6 @@ fn few(
     result.settle(emitter, None);
     result.result(None)
 }
-
-impl Guard {
-    /// That of all conditions below a window, if they are one, which the loops and the position within the window decide.
-    fn of(
-        kernel: &Kernel,
-        axis: AxisId,
-        id: ValueId,
-        strided: Option<Strided>,
-    ) -> Result<Option<Guard>, NoGuard> {
-        let mut conditions = kernel.down_from([id]).into_iter().filter_map(|id| match &kernel.value(id).op {
-            ValueOp::InBounds(bounds) => Some(bounds),
-            _ => None,
-        });
-        let Some(first) = conditions.next() else { return Ok(None) };
-        if conditions.any(|other| other != first) {
-            return Err(NoGuard);
-        }
-        let ValueOp::Reduce { axes: own, .. } = &kernel.value(id).op else { return Err(NoGuard) };
-        // A reduction along the same axis, such as the softmax of a window, goes over all positions, whatever this loop decides.
-        let is_again = |id: &ValueId| match &kernel.value(*id).op {
-            ValueOp::Reduce { axes, .. } => axes.iter().any(|axis| own.contains(axis)),
-            _ => false,
-        };
-        if kernel.down_from(kernel.operands(&kernel.value(id).op)).iter().any(is_again) {
-            return Err(NoGuard);
-        }
-        // What a reduction further in decides is not known before its loop.
-        let is_inner = |axis: &AxisId| kernel.axis(*axis).kind == AxisKind::Reduce && !own.contains(axis);
-        let mut guard = Guard { rows: Vec::new(), columns: None };
-        // Nor is a position of what is computed at each result.
-        let of_result =
-            |own: &AxisId| *own == axis || strided.is_some_and(|s| s.axis == *own) || is_inner(own);
-        for bound in first {
-            let computed = kernel.computed_axes(&bound.expr);
-            let varies = computed.iter().any(|&(_, value)| kernel.value(value).axes.iter().any(of_result));
-            if varies || bound.expr.axes().iter().any(is_inner) {
-                return Err(NoGuard);
-            }
-            let within =
-                strided.map_or(0, |strided| bound.expr.coefficient(strided.axis).unwrap_or(i64::MAX));
-            match (bound.expr.coefficient(axis), within) {
-                (Some(0), 0) => guard.rows.push(bound.clone()),
-                (Some(own), 1) if bound.expr.axes().len() == 2 && own > 0 && guard.columns.is_none() => {
-                    let offset = bound.expr.constant_term();
-                    guard.columns = Some((bound.lo - offset, bound.hi - offset));
-                }
-                _ => return Err(NoGuard),
-            }
-        }
-        Ok(Some(guard))
-    }
-
-    /// What holds where the loops' conditions do at all of their positions; `None` if that is not known, or nowhere.
-    fn everywhere(&self, kernel: &Kernel) -> Option<Vec<Bound>> {
-        let mut all = Vec::new();
-        for bound in &self.rows {
-            match everywhere(kernel, bound, &[])?.simplify(&kernel.ranges()) {
-                BoundTruth::Always => {}
-                BoundTruth::Never => return None,
-                BoundTruth::Depends(bound) => all.push(bound),
-            }
-        }
-        Some(all)
-    }
-
-    /// One of the kernels without conditions, as the loops decide.
-    fn choose<'k>(
-        &self,
-        emitter: &mut Emitter<'k>,
-        border: &'k Border,
-        part: &dyn Fn(&mut Emitter<'k>, &'k Kernel),
-    ) {
-        if self.rows.is_empty() {
-            return emitter.using(&border.inside, |emitter| part(emitter, &border.inside));
-        }
-        self.rows.iter().for_each(|bound| emitter.bind_computed(&bound.expr));
-        let [then, otherwise] = [&border.inside, &border.outside].map(|kernel| {
-            emitter.open_pinned();
-            emitter.using(kernel, |emitter| part(emitter, kernel));
-            emitter.close()
-        });
-        emitter.push(Stmt::If { condition: Expr::InBounds(self.rows.clone()), then, otherwise });
-    }
-}
-
-/// The conditions of a window are several, or of another form.
-struct NoGuard;
 
 /// The reduction as a window of the loop over `axis`, if it is worth it.
 fn window(kernel: &Kernel, axis: AxisId, id: ValueId) -> Option<Window> {
