@@ -14,18 +14,35 @@ impl Merger<'_> {
     pub(super) fn rematerialised(&mut self, nodes: &[NodeId]) -> Vec<bool> {
         let mut found = vec![false; self.facts.bound()];
         for &id in nodes {
-            let users = self.facts.reads.users(id);
-            let has_many_readers = users.len() > INLINED && !self.part.is_wanted[id.index()];
+            let has_many_readers = self.facts.reads.users(id).len() > INLINED;
             if !has_many_readers || self.cost_of_positions(id).is_none_or(|cost| cost > CHEAP) {
                 continue;
             }
-            found[id.index()] = true;
+            // With what it is computed from, which nobody stores for it.
+            let mut own = vec![id];
+            let mut at = 0;
+            while let Some(&id) = own.get(at) {
+                let reads = self.facts.reads.reads(id).iter().map(|read| read.node);
+                let is_new = |id: &NodeId| !found[id.index()] && !own.contains(id);
+                let new: Vec<NodeId> = reads.filter(is_new).collect();
+                own.extend(new);
+                at += 1;
+            }
+            own.retain(|id| !found[id.index()]);
+            if own.iter().any(|id| self.part.is_wanted[id.index()] || !nodes.contains(id)) {
+                continue;
+            }
+            own.iter().for_each(|id| found[id.index()] = true);
+            let readers = own.iter().flat_map(|&id| self.facts.reads.users(id).iter().copied());
+            let readers: Vec<NodeId> = readers.filter(|id| !found[id.index()]).collect();
             // A reader may be of a kind that shares its kernel with nothing, or be too large already.
             let shares_kernel = |user: &NodeId| {
                 let nodes = self.with_rematerialised(vec![*user], &found);
                 nodes.len() > 1 && self.analyser.group(nodes, vec![*user]).is_ok()
             };
-            found[id.index()] = users.iter().all(shares_kernel);
+            if !readers.iter().all(shares_kernel) {
+                own.iter().for_each(|id| found[id.index()] = false);
+            }
         }
         found
     }
