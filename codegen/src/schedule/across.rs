@@ -1,7 +1,10 @@
 //! Reductions on the CPU that a GPU leaves to one thread, as columns: rows of few elements, which lie across (lanes hold
 //! neighbouring rows), columns that are too long to be unrolled, and rows each element of which is itself a reduction.
 
+use std::ops::RangeInclusive;
+
 use super::facts::{SHORTEST_COLUMNS, extent_of, previous_power_of_two, reductions};
+use super::share::NEAR;
 use super::{ColumnSchedule, Plan};
 use crate::Refusal;
 use crate::index::{AxisId, IndexExpr};
@@ -158,8 +161,8 @@ pub(crate) fn nested_axes(kernel: &Kernel, reductions: &[ValueId], axes: &[AxisI
     nested
 }
 
-/// The axis along which lanes hold neighbouring columns: the innermost one, unless it is short and another one is consecutive
-/// in memory.
+/// The axis along which lanes hold neighbouring columns: the innermost one, unless it is short, and more is consecutive in memory
+/// along another one than is near along this.
 pub(crate) fn lanes_along(kernel: &Kernel) -> Option<AxisId> {
     let map = kernel.axes_of_kind(AxisKind::Map);
     let is_long =
@@ -168,15 +171,20 @@ pub(crate) fn lanes_along(kernel: &Kernel) -> Option<AxisId> {
     if is_long(last) {
         return Some(last);
     }
-    let consecutive = |axis: AxisId| {
-        let is_consecutive = |value: &&Value| match &value.op {
-            ValueOp::Load { index, .. } => index.coefficient(axis) == Some(1),
-            _ => false,
+    // Elements of all that is read in such steps.
+    let read = |axis: AxisId, steps: RangeInclusive<i64>| -> u64 {
+        let elements = |value: &Value| match &value.op {
+            ValueOp::Load { index, buffer, .. } => {
+                let is_so = index.coefficient(axis).is_some_and(|step| steps.contains(&step));
+                if is_so { kernel.buffers[buffer.index()].elements } else { 0 }
+            }
+            _ => 0,
         };
-        kernel.values.iter().filter(is_consecutive).count()
+        kernel.values.iter().map(elements).sum()
     };
-    let others = map.iter().copied().filter(|&axis| is_long(axis) && consecutive(axis) > 0);
-    others.max_by_key(|&axis| consecutive(axis)).or(Some(last))
+    let near = read(last, 1..=NEAR as i64);
+    let others = map.iter().copied().filter(|&axis| is_long(axis) && read(axis, 1..=1) > near);
+    others.max_by_key(|&axis| read(axis, 1..=1)).or(Some(last))
 }
 
 /// Whether what neighbouring results read overlaps: some access steps over elements of the next one.
