@@ -80,6 +80,8 @@ struct State {
     is_far: bool,
     /// Whether windows of it are combined.
     is_windowed: bool,
+    /// How many times as often as its readers say a loop that it needs is computed: windows share what they read, and no loops.
+    unshared: f64,
     /// Evaluations. Readers at the same index share an evaluation; others add up.
     aligned: f64,
     scattered: f64,
@@ -351,6 +353,7 @@ impl<'a> Analyser<'a> {
                 inside: Loop::Lanes,
                 is_far: false,
                 is_windowed: false,
+                unshared: 1.0,
                 aligned: 0.0,
                 scattered: 0.0,
                 texts_aligned: 0.0,

@@ -265,3 +265,26 @@ fn padded_windows_have_loops_without_conditions_in_rows() {
         assert_eq!(source.lines().any(inside), has_inside, "{source}");
     }
 }
+
+/// Neighbouring windows share what they read, but not loops: within those of others each would be gone through for each position.
+#[test]
+fn windows_of_windows_are_kernels_of_their_own() {
+    for (size, padding) in [(3, 1), (3, 0), (5, 2)] {
+        let pool = Pool2d::new(size).stride(1).padding(padding);
+        let x = Tensor::from_vec(vec![0.5f32; 64 * 64], [1, 1, 64, 64]);
+        let y = (x.max_pool2d_with(pool) * 0.5).max_pool2d_with(pool);
+        let program = y.compile_for(&lazuli::Target::cpu()).unwrap();
+        assert_eq!(program.kernels().len(), 2, "{}", program.source());
+    }
+}
+
+/// What there is of each channel is consecutive along the channels, but it is little beside the image.
+#[test]
+fn normalised_channels_are_pooled_along_lines() {
+    let x = Tensor::from_vec(vec![0.5f32; 16 * 32 * 28 * 28], [16, 32, 28, 28]);
+    let of_channels = |value: f32| Tensor::from_vec(vec![value; 32], [32, 1, 1]);
+    let y = ((x - of_channels(0.25)) * of_channels(2.0)).relu().max_pool2d(2, 2);
+    let program = y.compile_for(&lazuli::Target::cpu()).unwrap();
+    assert_eq!(program.kernels().len(), 1);
+    assert!(program.source().contains("max_pool2d_f32: pointwise("), "{}", program.source());
+}

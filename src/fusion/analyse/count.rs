@@ -26,6 +26,9 @@ const WINDOW_IN_ROW: f64 = 2.0;
 const SHARED: f64 = 8.0;
 const SCALAR_STEP: f64 = 2.0;
 
+/// How many times as long a loop takes within a window as by itself: it has the conditions of both, and their lanes.
+const NESTED: f64 = 2.0;
+
 /// What a kernel goes over.
 struct Shape<'a> {
     rows: Option<&'a Rows>,
@@ -52,6 +55,8 @@ struct Evaluation {
     combines: bool,
     /// Whether it is a loop of a thread in another one.
     is_nested: bool,
+    /// How many times as often as it says what it reads is computed, if that is a loop as well.
+    unshared: f64,
     place: (Loop, Role),
     /// How often what it reads is used where that is computed once.
     reuse: f64,
@@ -103,7 +108,7 @@ impl Analyser<'_> {
             let evaluation = self.evaluation(number, id, &shape);
             let Evaluation { times, passes, place, .. } = evaluation;
             *texts += evaluation.texts;
-            let slides = node.slides.filter(|_| self.rows(id).is_none());
+            let slides = node.slides.filter(|_| self.rows(id).is_none() && !evaluation.is_nested);
             let shorter = slides.map_or(1.0, |(combined, _)| match kind {
                 Loop::Windows => combined,
                 _ => WINDOW_IN_ROW,
@@ -129,7 +134,8 @@ impl Analyser<'_> {
                 let read = combined * repeated * facts.figures.far_read;
                 self.add(work, (Loop::Lanes, Role::Hero), read);
             }
-            if kind == Loop::Windows && evaluation.is_nested && repeated >= SHARED {
+            let is_hoisted = repeated >= SHARED * NESTED * evaluation.unshared;
+            if kind == Loop::Windows && evaluation.is_nested && is_hoisted {
                 self.add(work, (Loop::Lanes, Role::Hero), combined * facts.figures.far_read * SCALAR_STEP);
             }
             let state = self.states[number];
@@ -152,7 +158,10 @@ impl Analyser<'_> {
             }
             for read in facts.reads.reads(id) {
                 apart |= !read.aligned && facts.of(read.node).elements > 1;
-                let shared = Evaluation { times: times * slides.map_or(1.0, |(_, read)| read), ..evaluation };
+                // Neighbouring windows share what they read, but not the loops that this needs.
+                let read_once = slides.map_or(1.0, |(_, read)| read);
+                let unshared = if evaluation.combines { 1.0 / read_once } else { evaluation.unshared };
+                let shared = Evaluation { times: times * read_once, unshared, ..evaluation };
                 self.count_read(work, read, &shared, &shape);
             }
         }
@@ -240,6 +249,9 @@ impl Analyser<'_> {
             _ => (shape.kind, role),
         };
         let is_nested = is_in_thread && state.inside == Loop::Windows;
+        if is_nested {
+            times *= state.unshared * NESTED;
+        }
         let is_in_place = shape.rows.is_none() && state.scattered == 0.0;
         Evaluation {
             times,
@@ -249,6 +261,7 @@ impl Analyser<'_> {
             is_windowed: state.is_windowed,
             combines: is_in_thread,
             is_nested,
+            unshared: state.unshared,
             place,
             reuse: node.reuse,
             is_in_place,
@@ -270,6 +283,7 @@ impl Analyser<'_> {
             state.inside = state.inside.max(by.inside);
             state.is_far |= by.is_far || read.map.is_none();
             state.is_windowed |= by.is_windowed || by.combines && !read.aligned;
+            state.unshared = state.unshared.max(by.unshared);
             match read.aligned {
                 true => {
                     state.aligned = state.aligned.max(demand);
