@@ -75,6 +75,9 @@ pub(crate) struct TargetFigures {
     /// Threads that keep the processors busy where each goes along a line step by step: with fewer lines, all that a kernel
     /// computes in such steps takes longer in proportion. None, if few lines have no threads of their own.
     pub(crate) busy: f64,
+    /// How many times as long as in lanes it takes besides what is computed from one scan for the next, one element after the
+    /// other.
+    pub(crate) between_scans: f64,
     /// Operations that an innermost loop takes to begin and to end.
     pub(crate) turn: f64,
     /// How much of the shorter of memory and arithmetic the longer one hides.
@@ -124,6 +127,7 @@ impl TargetFigures {
         // 16 warps a multiprocessor: 1024 lines of 2048 steps with a sigmoid before and a tanh behind took twice as long as apart on
         // an H200.
         busy: 67_584.0,
+        between_scans: 0.0,
         turn: 0.0,
         overlap: 0.95,
         alone: 0.0,
@@ -166,6 +170,8 @@ impl TargetFigures {
         divided: 300.0,
         one_row: 2.0,
         busy: 0.0,
+        // A scalar exp of four rows at a time, beside one of 16 lanes.
+        between_scans: 16.0,
         turn: 300.0,
         overlap: 0.43,
         alone: 5e-6,

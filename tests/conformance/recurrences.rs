@@ -391,3 +391,15 @@ fn carries_of_no_steps_are_on_the_device_of_the_others() {
         assert_eq!([last.device().unwrap(), each.device().unwrap()], [device, device]);
     }
 }
+
+/// What is computed from one loop in order for the next has no lanes on a core: a multiplication is hidden, an exponential is not.
+#[test]
+fn what_is_costly_between_scans_is_computed_in_lanes() {
+    let x = Tensor::from_vec(vec![0.001f32; 200 * 2500], [200, 2500]);
+    let average = |x: &Tensor| x.scan_with(1, 1.0, |h, x| h * 0.9 + x * 0.1);
+    let programs =
+        [("a factor", average(&(average(&x) * 0.5)), 1), ("an exponential", average(&average(&x).exp()), 2)];
+    for (name, y, kernels) in programs {
+        assert_eq!(y.compile_for(&lazuli::Target::cpu()).unwrap().kernels().len(), kernels, "{name}");
+    }
+}

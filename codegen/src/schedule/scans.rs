@@ -98,8 +98,10 @@ pub(super) fn scan(kernel: &Kernel, language: Language) -> Option<ScanSchedule> 
         (Language::C, true) => {
             let rows = if is_argument { 1 } else { (CPU_ELEMENTS_PER_BLOCK / length.max(1)).max(1) };
             // Rows that go side by side are worth more than smaller blocks, where there are enough for all cores.
-            let others = extent_of(kernel, &map) / length.max(1);
-            let rows = if others >= MANY_ROWS { rows.max(rows_together(kernel)) } else { rows };
+            let (others, together) = (extent_of(kernel, &map) / length.max(1), rows_together(kernel));
+            let rows = if others >= MANY_ROWS { rows.max(together) } else { rows };
+            // None is left over in whole blocks, to go by itself.
+            let rows = if rows > together { rows / together * together } else { rows };
             ScanSchedule { threads: 1, rows: rows as u32, vector: 1, tile: 0, splits: 1 }
         }
         (Language::C, false) => {

@@ -3,7 +3,7 @@
 use lazuli_codegen::cost::WORTH_KEEPING;
 use lazuli_codegen::schedule::share;
 
-use super::{Analyser, Analysis, At, UNREAD};
+use super::{AfterScan, Analyser, Analysis, At, UNREAD};
 use crate::ReduceOp;
 use crate::fusion::cost::{Loop, Role, Work};
 use crate::fusion::domain::Rows;
@@ -28,6 +28,9 @@ const SCALAR_STEP: f64 = 2.0;
 
 /// How many times as long a loop takes within a window as by itself: it has the conditions of both, and their lanes.
 const NESTED: f64 = 2.0;
+
+/// Simple operations between two scans that these hide.
+const HIDDEN: f64 = 2.0;
 
 /// What a kernel goes over.
 struct Shape<'a> {
@@ -139,6 +142,10 @@ impl Analyser<'_> {
                 self.add(work, (Loop::Lanes, Role::Hero), combined * facts.figures.far_read * SCALAR_STEP);
             }
             let state = self.states[number];
+            let is_between = state.is_prologue && matches!(state.follows_scan, AfterScan::Running(_));
+            if kind == Loop::Steps && is_between && node.scan.is_none() && node.cost > HIDDEN {
+                self.add(work, (Loop::Lanes, Role::Hero), each * repeated * facts.figures.between_scans);
+            }
             // What lies in turns is counted in steps, in whatever loop.
             let around = if place.0 == Loop::Steps { kind } else { place.0 };
             let at = Place {
