@@ -9,11 +9,7 @@ use super::variable::Var;
 use crate::Refusal;
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel};
-use crate::schedule::{Launch, TILE, TiledSchedule};
-
-/// A row of a tile where it is staged: one element more than a tile is wide, so that a column's elements lie in
-/// different banks of shared memory, or sets of a cache.
-pub(super) const PITCH: u64 = TILE + 1;
+use crate::schedule::{Launch, TiledSchedule};
 
 /// The axes of the tiles.
 pub(super) struct Tiles<'a> {
@@ -24,6 +20,8 @@ pub(super) struct Tiles<'a> {
     pub(super) across: AxisId,
     /// The other map axes.
     outer: Vec<AxisId>,
+    /// Rows and columns of a tile.
+    pub(super) tile: u64,
 }
 
 impl<'a> Tiles<'a> {
@@ -32,30 +30,31 @@ impl<'a> Tiles<'a> {
         let inner = *map.last().ok_or(Refusal::Misfit("a tile needs two axes"))?;
         let across = schedule.across;
         let outer = map.into_iter().filter(|&axis| axis != inner && axis != across).collect();
-        Ok(Tiles { kernel, inner, across, outer })
+        Ok(Tiles { kernel, inner, across, outer, tile: u64::from(schedule.tile) })
     }
 
     /// One block a tile.
     pub(super) fn launch(&self, block: [u32; 3]) -> Launch {
-        let parts = [(&self.outer[..], 1), (&[self.across], TILE), (&[self.inner], TILE)];
+        let parts = [(&self.outer[..], 1), (&[self.across], self.tile), (&[self.inner], self.tile)];
         Launch { block, ..launch_of_parts(self.kernel, &parts) }
     }
 
     /// Binds where the block's tile begins along the inner axis and across, and the outer axes.
     pub(super) fn bind(&self, emitter: &mut Emitter<'a>) -> (Var, Var) {
+        let tile_of = self.tile;
         let tiles = |emitter: &Emitter, axis| match self.kernel.axis(axis).is_argument {
-            true => emitter.extent(axis).then(Add, TILE - 1).then(Div, TILE),
-            false => Expr::Int(self.kernel.axis(axis).extent.div_ceil(TILE)),
+            true => emitter.extent(axis).then(Add, tile_of - 1).then(Div, tile_of),
+            false => Expr::Int(self.kernel.axis(axis).extent.div_ceil(tile_of)),
         };
         let (along, down) = (tiles(emitter, self.inner), tiles(emitter, self.across));
         let block = || Expr::Builtin(Builtin::BlockX);
         let tile = emitter.bind("tile", INDEX, block().then(Div, along.clone()));
-        let left = emitter.bind("left", INDEX, block().then(Rem, along).then(Mul, TILE));
+        let left = emitter.bind("left", INDEX, block().then(Rem, along).then(Mul, tile_of));
         let tile = Expr::Name(tile);
         if self.outer.is_empty() {
-            return (left, emitter.bind("top", INDEX, tile.then(Mul, TILE)));
+            return (left, emitter.bind("top", INDEX, tile.then(Mul, tile_of)));
         }
-        let top = tile.clone().then(Rem, down.clone()).then(Mul, TILE);
+        let top = tile.clone().then(Rem, down.clone()).then(Mul, tile_of);
         let top = emitter.bind("top", INDEX, top);
         let outer = emitter.bind("outer", INDEX, tile.then(Div, down));
         emitter.unflatten(outer, &self.outer, 1);

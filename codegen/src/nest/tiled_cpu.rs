@@ -8,14 +8,14 @@ use super::emitter::{Emitter, Staged};
 use super::loops::counting;
 use super::pointwise_cpu::Guarded;
 use super::stmt::Arithmetic::{Add, Max, Min, Sub};
-use super::stmt::{Expr, LoopHint, Stmt, Type};
-use super::tiled::{PITCH, Tiles};
+use super::stmt::{Expr, LoopHint, Stmt, Turning, Type};
+use super::tiled::Tiles;
 use super::variable::Var;
 use super::{Function, Nest};
-use crate::index::{AxisId, Bound};
+use crate::index::{AxisId, Bound, IndexExpr};
 use crate::ir::{Kernel, ValueOp};
-use crate::schedule::{TILE, TiledSchedule, limits, transposed_loads};
-use crate::{Language, Refusal, Scalar};
+use crate::schedule::{CORE_PITCH, TiledSchedule, limits, transposed_loads};
+use crate::{DType, Language, Refusal, Scalar};
 
 pub(super) fn build(kernel: &Kernel, schedule: &TiledSchedule) -> Result<Nest, Refusal> {
     let tiles = Tiles::new(kernel, schedule)?;
@@ -25,23 +25,40 @@ pub(super) fn build(kernel: &Kernel, schedule: &TiledSchedule) -> Result<Nest, R
     let mut emitter = Emitter::new(kernel, Language::C);
     let (left, top) = tiles.bind(&mut emitter);
     let [right, bottom] = [("right", left, inner), ("bottom", top, across)].map(|(end, start, axis)| {
-        let stop = start.then(Add, TILE).then(Min, emitter.extent(axis));
+        let stop = start.then(Add, tiles.tile).then(Min, emitter.extent(axis));
         emitter.bind(end, super::INDEX, stop)
     });
     let (along, down) = ((inner, left, right), (across, top, bottom));
     let row = Expr::name(inner).then(Sub, left);
     let column = Expr::name(across).then(Sub, top);
     // Transposed where it is copied, so that lanes find neighbours where something is computed.
-    let slot = mul_add(column, PITCH, row);
+    let slot = mul_add(column, CORE_PITCH, row);
     let mut staged = FxHashMap::default();
     for id in turned {
         let ValueOp::Load { buffer, index, guard } = &kernel.value(id).op else { continue };
         let dtype = kernel.buffers[buffer.index()].dtype;
         let array = emitter.fresh("staged");
-        emitter.array(array, Type::Memory(dtype), TILE * PITCH);
+        emitter.array(array, Type::Memory(dtype), tiles.tile * CORE_PITCH);
         let place = || Expr::element(array, slot.clone());
         let copy = set(place(), Expr::element(*buffer, Expr::Index(index.clone())));
         match guard.map(|guard| &kernel.value(guard).op) {
+            None if let Some((from_row, first)) = lines(kernel, index, dtype, inner, across) => {
+                // From where the tile's first line begins.
+                let begun = mul_add(left, Expr::Int(from_row), top);
+                let from_at =
+                    if first == IndexExpr::zero() { begun } else { Expr::Index(first).then(Add, begun) };
+                emitter.push(Stmt::Turn(Box::new(Turning {
+                    dtype,
+                    to: array,
+                    to_at: Expr::Int(0),
+                    to_row: CORE_PITCH,
+                    from: (*buffer).into(),
+                    from_at,
+                    from_row,
+                    depth: bottom.then(Sub, top),
+                    rows: Some(right.then(Sub, left)),
+                })));
+            }
             Some(ValueOp::InBounds(bounds)) => {
                 if !guarded.as_ref().is_some_and(Guarded::is_decided) {
                     let zero = Expr::Literal(Scalar::from_i64(kernel.value(id).dtype, 0));
@@ -77,6 +94,23 @@ pub(super) fn build(kernel: &Kernel, schedule: &TiledSchedule) -> Result<Nest, R
     emitter.push(range(down, LoopHint::None, body));
     let launch = tiles.launch([1, 1, 1]);
     Ok(Nest::new(kernel.clone(), vec![Function::of(kernel, emitter.finish()?, launch)], Vec::new()))
+}
+
+/// What a load reads as lines that can be turned in registers: elements from line to line, and where the first begins that
+/// there is.
+fn lines(
+    kernel: &Kernel,
+    index: &IndexExpr,
+    dtype: DType,
+    inner: AxisId,
+    across: AxisId,
+) -> Option<(u64, IndexExpr)> {
+    let step = u64::try_from(index.coefficient(inner)?).ok()?;
+    let (ranges, zero) = (kernel.ranges(), IndexExpr::zero());
+    let is_plain = Turning::takes(dtype)
+        && index.coefficient(across) == Some(1)
+        && kernel.computed_axes(index).is_empty();
+    is_plain.then(|| (step, index.substitute(inner, &zero, &ranges).substitute(across, &zero, &ranges)))
 }
 
 /// An axis with the first of a tile's positions and the one after the last.

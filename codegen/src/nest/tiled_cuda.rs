@@ -11,7 +11,7 @@ use super::emitter::{Emitter, Staged};
 use super::loops::counting;
 use super::stmt::Arithmetic::{Add, And, Less};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt};
-use super::tiled::{PITCH, Tiles};
+use super::tiled::Tiles;
 use super::variable::Var;
 use super::{Function, INDEX, Nest};
 use crate::Language;
@@ -19,6 +19,9 @@ use crate::Refusal;
 use crate::index::AxisId;
 use crate::ir::{Kernel, ValueOp};
 use crate::schedule::{TILE, TiledSchedule, transposed_loads};
+
+/// A row of a tile in shared memory: one element more than a tile is wide, so that a column's elements lie in different banks.
+const PITCH: u64 = TILE + 1;
 
 pub(super) fn build(kernel: &Kernel, schedule: &TiledSchedule) -> Result<Nest, Refusal> {
     let tiles = Tiles::new(kernel, schedule)?;

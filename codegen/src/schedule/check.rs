@@ -154,6 +154,7 @@ impl Check<'_> {
 
     fn tiled(&self, s: &TiledSchedule, c: &TiledSchedule) -> Checked {
         fixed("across", s.across.0, c.across.0)?;
+        fixed("tile", s.tile, c.tile)?;
         match self.language {
             Language::Cuda => power_of_two("threads", s.rows, 32u64),
             Language::C => fixed("threads", s.rows, c.rows),

@@ -76,7 +76,7 @@ pub(crate) use shared_parts::unrolled_by_parts;
 pub(crate) use sliding::{LONGEST_UNROLLED, is_last, sliding_axis, strided_axis};
 pub use sort::SortSchedule;
 pub(crate) use sort::{SORT_LANES, Sorts};
-pub(crate) use tiled::{TILE, limits, tiled, transposed_loads};
+pub(crate) use tiled::{CORE_PITCH, TILE, limits, tiled, transposed_loads};
 pub(crate) use vector::is_of_rows;
 pub(crate) use windows::{Image, Windows};
 pub(crate) use work::operations;
@@ -138,12 +138,14 @@ pub struct PointwiseSchedule {
     pub order: Option<AxisOrder>,
 }
 
-/// Tiles of 32 × 32 results: an input is consecutive along another axis than the results are.
+/// Square tiles of results: an input is consecutive along another axis than the results are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TiledSchedule {
     /// The axis along which the transposed inputs are consecutive.
     pub across: AxisId,
-    /// Rows of threads in a block of 32 columns.
+    /// Rows and columns of a tile: 32 (CUDA), or 64 (CPU).
+    pub tile: u32,
+    /// Rows of threads in a block, which has a column for each of the tile's (CUDA).
     pub rows: u32,
 }
 
@@ -298,7 +300,11 @@ impl fmt::Display for Schedule {
             }
             Schedule::Pointwise(s) => write!(f, "pointwise(threads={}, vec={}", s.threads, s.vector),
             Schedule::Tiled(s) => {
-                write!(f, "tiled(across={}, tile={TILE}x{TILE}, threads={TILE}x{}", s.across, s.rows)
+                write!(
+                    f,
+                    "tiled(across={}, tile={}x{}, threads={}x{}",
+                    s.across, s.tile, s.tile, s.tile, s.rows
+                )
             }
             Schedule::Scan(s) => {
                 write!(f, "scan(threads={}, rows_per_block={}, vec={}", s.threads, s.rows, s.vector)?;

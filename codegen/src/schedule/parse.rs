@@ -5,7 +5,7 @@ use std::str::FromStr;
 use super::{
     AxisOrder, ColumnSchedule, ContractionSchedule, PointwiseSchedule, ProductSchedule,
     RowContractionSchedule, RowProductSchedule, RowSchedule, ScanSchedule, ScatterSchedule, Schedule,
-    SortSchedule, TILE, TiledSchedule, Unit, ValueSet,
+    SortSchedule, TiledSchedule, Unit, ValueSet,
 };
 use crate::DType;
 use crate::index::AxisId;
@@ -54,12 +54,11 @@ impl Schedule {
             "tiled" => {
                 let ([rows, columns], [threads, of_column]) =
                     (settings.pair("tile")?, settings.pair("threads")?);
-                if [rows, columns, threads].map(u64::from) != [TILE; 3] {
-                    return Err(
-                        text.error_at(place, format!("tiles are {TILE}x{TILE}, and their threads {TILE}x…"))
-                    );
+                if [rows, threads] != [columns; 2] {
+                    return Err(text.error_at(place, "tiles are square, and have threads for their columns"));
                 }
-                Schedule::Tiled(TiledSchedule { across: settings.axis("across")?, rows: of_column })
+                let across = settings.axis("across")?;
+                Schedule::Tiled(TiledSchedule { across, tile: columns, rows: of_column })
             }
             "scan" => {
                 let (threads, rows) = (settings.count("threads")?, settings.count("rows_per_block")?);

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::CpuColumns;
-use crate::DType;
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{BufferId, Store, ValueId, ValueOp};
 use crate::nest::accumulate::{mul_add, set};
@@ -133,8 +132,7 @@ impl<'k> CpuColumns<'k> {
         let kernel = self.kernel;
         let dtype = kernel.buffers[buffer.index()].dtype;
         let length = launch_items(kernel, axes);
-        let is_turned = matches!(dtype, DType::F32 | DType::F64 | DType::I32 | DType::U32 | DType::I64);
-        if !is_turned || length < SHORTEST_TURNED || !kernel.computed_axes(index).is_empty() {
+        if !Turning::takes(dtype) || length < SHORTEST_TURNED || !kernel.computed_axes(index).is_empty() {
             return None;
         }
         let row = u64::try_from(index.coefficient(self.inner())?).ok()?;

@@ -67,6 +67,13 @@ pub struct Turning {
     pub rows: Option<Expr>,
 }
 
+impl Turning {
+    /// Whether such elements are turned in registers.
+    pub(crate) fn takes(dtype: DType) -> bool {
+        matches!(dtype, DType::F32 | DType::F64 | DType::I32 | DType::U32 | DType::I64)
+    }
+}
+
 /// Packed terms of BF16, in `F32`, that become pairs of neighbouring terms, in place, where the processor multiplies such. Where
 /// it does not they stay, and for everything but a product of BF16 they are gone.
 #[derive(Clone, PartialEq, Hash, Debug)]
