@@ -21,6 +21,7 @@ const C_TEXTS: &[&str] = &[
     C_MATH,
     C_MATH_F64,
     TILES,
+    TURN_EIGHTS,
     FEW_ROWS,
     PAIRS,
     FEW_PAIRS,
@@ -34,15 +35,23 @@ const C_MATH_F64: &str = include_str!("helpers/c_math_f64.h");
 /// Functions that are called once for a tile, whose products and sums contract to fused multiply-adds.
 const TILES: &str = include_str!("helpers/tiles.h");
 
+/// What turns lines of elements of four bytes, and of eight.
+const TURN_EIGHTS: &str = include_str!("helpers/turn_eights.h");
+const TURN_FOURS: &str = include_str!("helpers/turn_fours.h");
+
 const FEW_ROWS: &str = include_str!("helpers/few_rows.h");
 
 /// The same for numbers of 16 bits whose products processors add up two by two.
 const PAIRS: &str = include_str!("helpers/pairs.h");
 const FEW_PAIRS: &str = include_str!("helpers/few_pairs.h");
 
-/// What else tiles are of, and what their functions' names end with.
-const TILE_TYPES: [(&str, &str); 4] =
-    [("double", "_f64"), ("int", "_i32"), ("unsigned", "_u32"), ("long long", "_i64")];
+/// What else tiles are of, what their functions' names end with, and what turns them.
+const TILE_TYPES: [(&str, &str, &str); 4] = [
+    ("double", "_f64", TURN_FOURS),
+    ("int", "_i32", TURN_EIGHTS),
+    ("unsigned", "_u32", TURN_EIGHTS),
+    ("long long", "_i64", TURN_FOURS),
+];
 
 /// What sorts compare, in C.
 const SORT_ITEMS: &str = include_str!("helpers/sort_items.h");
@@ -129,8 +138,8 @@ fn snippets(language: Language) -> &'static [Snippet] {
         let derived: [String; 2] = match language {
             Language::C => [
                 TILE_TYPES
-                    .map(|(ty, suffix)| {
-                        let text = [TILES.trim_end(), FEW_ROWS.trim_end()].join("\n\n");
+                    .map(|(ty, suffix, turn)| {
+                        let text = [TILES, turn, FEW_ROWS].map(str::trim_end).join("\n\n");
                         text.replace("float", ty).replace("_f32", suffix)
                     })
                     .join("\n\n"),

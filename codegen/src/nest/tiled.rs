@@ -41,20 +41,20 @@ impl<'a> Tiles<'a> {
 
     /// Binds where the block's tile begins along the inner axis and across, and the outer axes.
     pub(super) fn bind(&self, emitter: &mut Emitter<'a>) -> (Var, Var) {
-        let tile_of = self.tile;
+        let size = self.tile;
         let tiles = |emitter: &Emitter, axis| match self.kernel.axis(axis).is_argument {
-            true => emitter.extent(axis).then(Add, tile_of - 1).then(Div, tile_of),
-            false => Expr::Int(self.kernel.axis(axis).extent.div_ceil(tile_of)),
+            true => emitter.extent(axis).then(Add, size - 1).then(Div, size),
+            false => Expr::Int(self.kernel.axis(axis).extent.div_ceil(size)),
         };
         let (along, down) = (tiles(emitter, self.inner), tiles(emitter, self.across));
         let block = || Expr::Builtin(Builtin::BlockX);
         let tile = emitter.bind("tile", INDEX, block().then(Div, along.clone()));
-        let left = emitter.bind("left", INDEX, block().then(Rem, along).then(Mul, tile_of));
+        let left = emitter.bind("left", INDEX, block().then(Rem, along).then(Mul, size));
         let tile = Expr::Name(tile);
         if self.outer.is_empty() {
-            return (left, emitter.bind("top", INDEX, tile.then(Mul, tile_of)));
+            return (left, emitter.bind("top", INDEX, tile.then(Mul, size)));
         }
-        let top = tile.clone().then(Rem, down.clone()).then(Mul, tile_of);
+        let top = tile.clone().then(Rem, down.clone()).then(Mul, size);
         let top = emitter.bind("top", INDEX, top);
         let outer = emitter.bind("outer", INDEX, tile.then(Div, down));
         emitter.unflatten(outer, &self.outer, 1);
