@@ -80,7 +80,8 @@ struct State {
     is_far: bool,
     /// Whether windows of it are combined.
     is_windowed: bool,
-    /// How many times as often as its readers say a loop that it needs is computed: windows share what they read, and no loops.
+    /// How many times more often than its readers ask for it a reduction nested below it runs: neighbouring windows reuse elements,
+    /// but recompute such a reduction.
     unshared: f64,
     /// Evaluations. Readers at the same index share an evaluation; others add up.
     aligned: f64,

@@ -75,8 +75,7 @@ pub(crate) struct TargetFigures {
     /// Threads that keep the processors busy where each goes along a line step by step: with fewer lines, all that a kernel
     /// computes in such steps takes longer in proportion. None, if few lines have no threads of their own.
     pub(crate) busy: f64,
-    /// How many times as long as in lanes it takes besides what is computed from one scan for the next, one element after the
-    /// other.
+    /// What an operation between two scans of a kernel costs more than in lanes, as a multiple of that: it is in their scalar loop.
     pub(crate) between_scans: f64,
     /// Operations that an innermost loop takes to begin and to end.
     pub(crate) turn: f64,

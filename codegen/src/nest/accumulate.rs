@@ -77,24 +77,20 @@ impl Accumulator {
         id: ValueId,
         lanes: Option<u64>,
     ) -> Option<Accumulator> {
-        let own = Accumulator::room(emitter, kernel, id, lanes)?;
+        let own = Accumulator::undefined(emitter, kernel, id, lanes)?;
         if lanes.is_some() {
             own.reset(emitter);
         }
         Some(own)
     }
 
-    /// As [`Accumulator::of`], arrays in which nothing is yet.
+    /// The same, but that nothing is in the arrays yet.
     pub(super) fn undefined(
         emitter: &mut Emitter,
         kernel: &Kernel,
         id: ValueId,
-        lanes: u64,
+        lanes: Option<u64>,
     ) -> Option<Accumulator> {
-        Accumulator::room(emitter, kernel, id, Some(lanes))
-    }
-
-    fn room(emitter: &mut Emitter, kernel: &Kernel, id: ValueId, lanes: Option<u64>) -> Option<Accumulator> {
         let ValueOp::Reduce { op, axes, operand, .. } = &kernel.value(id).op else { return None };
         let positions = axes.iter().fold(1, |n: u64, &axis| n.saturating_mul(kernel.axis(axis).extent));
         let index = if positions <= i32::MAX as u64 { DType::I32 } else { DType::I64 };
@@ -141,7 +137,7 @@ impl Accumulator {
         own
     }
 
-    /// Declares the variables: arrays have no values.
+    /// Declares the variables. Arrays have no values.
     fn new(
         emitter: &mut Emitter,
         op: ReduceOp,

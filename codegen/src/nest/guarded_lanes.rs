@@ -49,8 +49,8 @@ pub(super) fn are_masks_of(kernel: &Kernel, axis: AxisId, values: &[ValueId]) ->
     all().any(differs) && all().any(is_wide) && all().all(is_one)
 }
 
-/// Whether the few vectors of a line along the axis are all masked, of loops that compute these values. What is read with gaps is
-/// picked out of more vectors, each of them masked.
+/// Whether a line along the axis is short enough that masking all of its vectors beats peeling its borders, in loops that compute
+/// these values. Strided loads take several masked vectors each, so that fewer are worth it.
 pub(super) fn masks_lines(kernel: &Kernel, axis: AxisId, values: &[ValueId]) -> bool {
     let has_gaps = |id: &ValueId| match &kernel.value(*id).op {
         ValueOp::Load { index, .. } => index.coefficient(axis).is_none_or(|step| step > 1),

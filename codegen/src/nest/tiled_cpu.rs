@@ -96,8 +96,7 @@ pub(super) fn build(kernel: &Kernel, schedule: &TiledSchedule) -> Result<Nest, R
     Ok(Nest::new(kernel.clone(), vec![Function::of(kernel, emitter.finish()?, launch)], Vec::new()))
 }
 
-/// What a load reads as lines that can be turned in registers: elements from line to line, and where the first begins that
-/// there is.
+/// A load whose tiles can be transposed in registers: its stride from line to line, and its index at the origin of both axes.
 fn lines(
     kernel: &Kernel,
     index: &IndexExpr,

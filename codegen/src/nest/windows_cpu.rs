@@ -6,10 +6,10 @@
 //! that its binary digits name: about log2 of the length combinations an element, in vectors, of any reduction that can
 //! merge, and without cancellation.
 
-mod taken;
+mod partials;
 mod window;
 
-use taken::Taken;
+use partials::Partials;
 pub(super) use window::Border;
 use window::{Guard, NoGuard, Strided, Window};
 
@@ -277,8 +277,8 @@ impl Windows {
             }
         }
         let slot = Expr::name(axis);
-        let taken = Taken { windows, border, elements: &parts, along: axis, slot: &slot };
-        taken.emit(emitter, kernel, &|emitter, kernel, hint, take| {
+        let partials = Partials { windows, border, elements: &parts, along: axis, slot: &slot };
+        partials.emit(emitter, kernel, &|emitter, kernel, hint, take| {
             let part = |emitter: &mut Emitter<'k>, kernel: &'k Kernel, from: Expr, to: Expr| {
                 let body = emitter.pinned(|emitter| {
                     emitter.using(kernel, |emitter| {
@@ -323,8 +323,8 @@ impl Windows {
         }
         let slot = self.slot(start);
         let to = Expr::name(stop).then(Add, own - 1);
-        let taken = Taken { windows, border, elements: &elements, along: self.axis, slot: &slot };
-        taken.emit(emitter, kernel, &|emitter, _, hint, take| {
+        let partials = Partials { windows, border, elements: &elements, along: self.axis, slot: &slot };
+        partials.emit(emitter, kernel, &|emitter, _, hint, take| {
             emitter.repeat_along(&[self.axis], counting(self.axis, start, to.clone(), hint), take);
         });
         let body = emitter.close();
@@ -388,7 +388,7 @@ fn arrays(
     windows: &[&Window],
     lanes: u64,
 ) -> Option<Vec<Accumulator>> {
-    windows.iter().map(|window| Accumulator::undefined(emitter, kernel, window.id, lanes)).collect()
+    windows.iter().map(|window| Accumulator::undefined(emitter, kernel, window.id, Some(lanes))).collect()
 }
 
 /// A loop over so many first elements of such arrays, beyond which nothing is read any more.

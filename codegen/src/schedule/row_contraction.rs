@@ -11,8 +11,8 @@ use crate::{BinaryOp, DType, Language, ReduceOp};
 const BLOCKS: u64 = 3;
 const DIVIDED: u64 = 1 << 23;
 
-/// Blocks of which one more than other cores have counts for little.
-const UNEVEN: u64 = 16;
+/// From so many blocks on, it matters little that a core has one more than others.
+const MANY_BLOCKS: u64 = 16;
 
 /// Terms that are packed together.
 const DEPTH: u64 = 256;
@@ -232,13 +232,13 @@ impl RowContraction {
         while batch * all.div_ceil(of_block) < BLOCKS && of_block.saturating_mul(of_row) >= DIVIDED {
             of_block = (of_block / 2).next_multiple_of(TILE_ROWS);
         }
-        // As many in each, and few blocks by twos, which as many cores share evenly. Where an argument says how often there are so
-        // many rows, these are divided.
+        // Blocks of equal size; a few are made an even number, so that two cores end together. If the outermost extent is an argument,
+        // it is the rows inside of it that are divided.
         let first = rows.first().filter(|&&axis| kernel.axis(axis).is_argument);
         let each = first.map_or(all, |_| positions(kernel, &rows[1..]));
         let each = if each >= of_block { each } else { all };
         let parts = each.div_ceil(of_block);
-        let is_uneven = parts > 1 && batch.saturating_mul(parts) < UNEVEN;
+        let is_uneven = parts > 1 && batch.saturating_mul(parts) < MANY_BLOCKS;
         let parts = if is_uneven { parts.next_multiple_of(2) } else { parts };
         of_block = each.div_ceil(parts).next_multiple_of(TILE_ROWS);
         // What is packed takes as little of a stack of doubles.

@@ -100,7 +100,7 @@ pub(super) fn scan(kernel: &Kernel, language: Language) -> Option<ScanSchedule> 
             // Rows that go side by side are worth more than smaller blocks, where there are enough for all cores.
             let (others, together) = (extent_of(kernel, &map) / length.max(1), rows_together(kernel));
             let rows = if others >= MANY_ROWS { rows.max(together) } else { rows };
-            // None is left over in whole blocks, to go by itself.
+            // Rows of a block that make no whole group would go on alone.
             let rows = if rows > together { rows / together * together } else { rows };
             ScanSchedule { threads: 1, rows: rows as u32, vector: 1, tile: 0, splits: 1 }
         }

@@ -26,7 +26,7 @@ const WINDOW_IN_ROW: f64 = 2.0;
 const SHARED: f64 = 8.0;
 const SCALAR_STEP: f64 = 2.0;
 
-/// How many times as long a loop takes within a window as by itself: it has the conditions of both, and their lanes.
+/// How many times as long a reduction takes nested in a window as by itself: its loads have the conditions of both.
 const NESTED: f64 = 2.0;
 
 /// Simple operations between two scans that these hide.
@@ -58,7 +58,7 @@ struct Evaluation {
     combines: bool,
     /// Whether it is a loop of a thread in another one.
     is_nested: bool,
-    /// How many times as often as it says what it reads is computed, if that is a loop as well.
+    /// As [`State::unshared`](super::State), for what it reads.
     unshared: f64,
     place: (Loop, Role),
     /// How often what it reads is used where that is computed once.
@@ -165,7 +165,7 @@ impl Analyser<'_> {
             }
             for read in facts.reads.reads(id) {
                 apart |= !read.aligned && facts.of(read.node).elements > 1;
-                // Neighbouring windows share what they read, but not the loops that this needs.
+                // Neighbouring windows reuse elements, but recompute reductions that are nested in them.
                 let read_once = slides.map_or(1.0, |(_, read)| read);
                 let unshared = if evaluation.combines { 1.0 / read_once } else { evaluation.unshared };
                 let shared = Evaluation { times: times * read_once, unshared, ..evaluation };

@@ -1,5 +1,6 @@
-//! What the loops of windows combine at each place of vectors along an axis: within these vectors, in registers, where that is few
-//! lines; else line by line, in memory.
+//! Partial results of windows, one for each place along a vector axis, of what their other axes reduce there. Few positions of these
+//! axes are an unrolled loop inside of the vectors', so that a partial result stays in a register; others are the outer loops, and
+//! each of their steps adds to arrays.
 
 use super::super::accumulate::Accumulator;
 use super::super::emitter::Emitter;
@@ -11,12 +12,12 @@ use crate::ir::{Kernel, ValueId, ValueOp};
 /// Positions of loops that are unrolled within those along vectors, at most.
 const MOST_UNROLLED: u64 = 9;
 
-/// What the loops of windows combine at each place of vectors along an axis.
-pub(super) struct Taken<'a, 'k> {
+/// Partial results to compute.
+pub(super) struct Partials<'a, 'k> {
     /// They go over the same elements.
     pub(super) windows: &'a [&'a Window],
     pub(super) border: Option<&'k Border>,
-    /// Of each place, at a slot.
+    /// An array for each window, whose element of a place is at the slot.
     pub(super) elements: &'a [Accumulator],
     pub(super) along: AxisId,
     pub(super) slot: &'a Expr,
@@ -25,7 +26,7 @@ pub(super) struct Taken<'a, 'k> {
 /// Emits the loops along vectors for one of the kernels: what is given does the work at a place.
 pub(super) type Along<'a, 'k> = &'a dyn Fn(&mut Emitter<'k>, &'k Kernel, LoopHint, &dyn Fn(&mut Emitter<'k>));
 
-impl<'k> Taken<'_, 'k> {
+impl<'k> Partials<'_, 'k> {
     pub(super) fn emit(&self, emitter: &mut Emitter<'k>, kernel: &'k Kernel, along: Along<'_, 'k>) {
         let guard = self.windows[0].guard.as_ref().zip(self.border);
         let in_registers = |emitter: &mut Emitter<'k>, kernel: &'k Kernel| {
