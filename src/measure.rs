@@ -109,10 +109,11 @@ pub fn pieces(tensors: &[Tensor]) -> Vec<Piece<'_>> {
 
 fn plan(tensors: &[Tensor], fusion: Fusion) -> Result<std::sync::Arc<Plan>> {
     let recording = build(tensors)?;
-    crate::compiler::plan(&recording.graph, settings::of(Device::cpu(), fusion))
+    let device = tensors.first().map_or(Ok(Device::cpu()), Tensor::device)?;
+    crate::compiler::plan(&recording.graph, settings::of(device, fusion))
 }
 
-/// The merges of the plan for some tensors on the CPU.
+/// The merges of the plan for some tensors on their device.
 ///
 /// # Errors
 /// The first error in the tensors' histories.
@@ -124,7 +125,7 @@ pub fn merges(tensors: &[Tensor]) -> Result<Vec<Merge>> {
     Ok(cuts.into_iter().map(|cut| merge(graph, &facts, cut)).collect())
 }
 
-/// The groups of each kernel of the plan for some tensors on the CPU, which is not run.
+/// The groups of each kernel of the plan for some tensors on their device, which is not run.
 ///
 /// # Errors
 /// The first error in the tensors' histories.
@@ -144,7 +145,7 @@ fn merge(graph: &Graph, facts: &Facts, cut: Cut) -> Merge {
     Merge { cut, place, is_doubtful: cut.is_doubtful(graph, &facts.reads) }
 }
 
-/// Evaluates tensors on the CPU, and gives the kernels of the plan.
+/// Evaluates tensors, and gives the kernels of the plan for their device.
 ///
 /// # Errors
 /// As [`crate::eval`].

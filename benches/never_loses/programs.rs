@@ -26,7 +26,7 @@ pub fn cases(random: usize, seed: u8) -> Vec<Case> {
                 name: workload.name.into(),
                 record: Box::new(move || {
                     (workload.record)(
-                        inputs.get_or_insert_with(|| Inputs::kept(&Device::cpu(), true)).again(),
+                        inputs.get_or_insert_with(|| Inputs::kept(&Device::default(), true)).again(),
                     )
                 }),
             });
@@ -45,7 +45,7 @@ fn program(name: &str, shape: &[usize], f: impl Fn(&Tensor) -> Vec<Tensor> + 'st
     Case {
         name: format!("program: {name}"),
         record: Box::new(move || {
-            f(input.get_or_insert_with(|| floats(&Device::cpu(), DType::F32, shape.clone(), 1.0, 1)))
+            f(input.get_or_insert_with(|| floats(&Device::default(), DType::F32, shape.clone(), 1.0, 1)))
         }),
     }
 }
@@ -323,7 +323,7 @@ fn graph(number: usize, (recipe, shape): (Recipe<Smooth>, [usize; 3])) -> Case {
     Case {
         name: format!("random {number}"),
         record: Box::new(move || {
-            let new = || SmoothInputs::new(&Device::cpu(), DType::F32, shape, 2 * elements);
+            let new = || SmoothInputs::new(&Device::default(), DType::F32, shape, 2 * elements);
             smooth_tensors(inputs.get_or_insert_with(new), &recipe)
         }),
     }

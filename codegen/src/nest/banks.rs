@@ -68,6 +68,8 @@ impl<'a> Lane<'a> {
                     Arithmetic::And => a & b,
                 }
             }
+            // The lane's own.
+            Expr::ShuffleXor { value, mask, .. } if **mask == Expr::Int(0) => self.value(value),
             other => panic!("{other:?}"),
         }
     }

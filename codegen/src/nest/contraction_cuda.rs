@@ -7,6 +7,7 @@
 //! among blocks, the last block adds up what the others have left, in order.
 
 pub(super) mod plan;
+mod exchange;
 mod products;
 mod tiles;
 
@@ -160,7 +161,8 @@ variables!(
     lane,
     warp_row,
     warp_column,
-    column
+    column,
+    exchanged
 );
 
 pub(super) struct Writer<'k> {
@@ -447,6 +449,9 @@ impl<'k> Writer<'k> {
             self.repeated(emitter, var, to, body);
         };
         let (rows, layout) = (&self.plan.contraction.rows, &self.layout);
+        if self.vectors() > 1 {
+            self.exchange(emitter, sums, *vector);
+        }
         emitter.using(kernel, |emitter| {
             emitter.open(&[], false);
             emitter.open(&[], false);
@@ -466,30 +471,41 @@ impl<'k> Writer<'k> {
                     }
                     _ => self.column(emitter, sums),
                 }
-                loops(emitter, self.v.n, layout.columns);
+                loops(emitter, self.v.n, layout.columns / self.vectors());
             });
             loops(emitter, self.v.i, layout.rows[1]);
             loops(emitter, self.v.m, layout.rows[0]);
         });
     }
 
+    /// Groups of columns whose sums are in one vector of results: several where lanes have exchanged theirs.
+    fn vectors(&self) -> u64 {
+        (self.of_results.1 / self.layout.lanes).max(1)
+    }
+
     /// What follows from the sums of one vector: `m`, `i`, `n` and, of single columns, `j` say which.
     fn column(&self, emitter: &mut Emitter<'k>, sums: &[Var]) {
         let ((kernel, vector), layout) = (self.of_results, &self.layout);
         let (of, columns) = (Expr::Int(*vector), &self.plan.columns);
-        let own = match vector {
-            1 => mul_add(self.v.x, layout.lanes, self.v.j),
-            _ => Expr::Name(self.v.x),
+        let own = match (*vector, self.vectors()) {
+            (1, _) => mul_add(self.v.x, layout.lanes, self.v.j),
+            (_, 1) => Expr::Name(self.v.x),
+            _ => Expr::Name(self.v.exchanged),
         };
-        let own = mul_add(self.column_group(), layout.column_step / vector, own);
+        let group = if layout.columns == self.vectors() { Expr::Int(0) } else { Expr::Name(self.v.n) };
+        let own = mul_add(group.clone(), layout.column_step * self.vectors() / vector, own);
         emitter.bind(self.v.column, INDEX, self.v.column0.then(Div, of.clone()).then(Add, own));
         let is_column = self.v.column.then(Less, emitter.positions(columns).then(Div, of));
         self.guarded(emitter, is_column, |emitter| {
             emitter.unflatten(self.v.column, columns, *vector);
-            let [of_group, of_row, of_columns] = layout.sum_steps.map(Expr::Int);
+            let [of_group, of_row, of_columns] = layout.sum_steps;
             let row = mul_add(self.row_group(), of_group, self.v.i.then(Mul, of_row));
             let lane = if *vector > 1 { Expr::name(Var::Lane) } else { Expr::Name(self.v.j) };
-            let at = row.then(Add, self.column_group().then(Mul, of_columns)).then(Add, lane);
+            let lane = match self.vectors() {
+                1 => lane,
+                _ => mul_add(lane.clone().then(Div, layout.lanes), of_columns, lane.then(Rem, layout.lanes)),
+            };
+            let at = row.then(Add, group.then(Mul, of_columns * self.vectors())).then(Add, lane);
             let stores: Vec<&Store> = kernel.stores.iter().collect();
             lanes_and_stores(emitter, kernel, &stores, None, |emitter| {
                 for (product, &sums) in self.plan.contraction.products.iter().zip(sums) {

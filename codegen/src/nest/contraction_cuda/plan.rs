@@ -1,7 +1,7 @@
 //! What is known of a contraction's tiles before anything is emitted: who brings in which elements, and where the sums are.
 
 use crate::index::{AxisId, IndexExpr};
-use crate::ir::{Kernel, ValueId, ValueOp};
+use crate::ir::{Kernel, Store, ValueId, ValueOp};
 use crate::nest::emitter::Emitter;
 use crate::nest::pointwise::split_lanes;
 use crate::schedule::{
@@ -14,6 +14,9 @@ const ACCESS_BYTES: u64 = 16;
 
 /// Bytes of the narrowest copy.
 const LEAST_COPY: u64 = 4;
+
+/// Neighbouring columns of four lanes, each with two of four small matrices, that one of them may have instead.
+pub(in crate::nest) const EXCHANGED: u64 = 8;
 
 /// What is known before anything is emitted.
 pub(in crate::nest) struct Plan<'a> {
@@ -134,13 +137,32 @@ impl Plan<'_> {
         AxisId(self.flat.axes.len() as u32)
     }
 
-    /// The kernel with lanes along a vector of neighbouring results, if every result is in a whole one.
+    /// The kernel with lanes along a vector of neighbouring results, if every result is in a whole one. Of small matrices four lanes
+    /// exchange theirs for longer ones.
     pub(in crate::nest) fn of_results(&self) -> (Kernel, u64) {
         let column = self.flat.axis(self.contraction.column);
         let lanes = self.layout().lanes;
-        let whole = !column.is_argument && column.extent.is_multiple_of(lanes);
-        let vector = if whole { lanes } else { 1 };
+        let is_whole = |lanes: u64| !column.is_argument && column.extent.is_multiple_of(lanes);
+        let exchanged = self.exchanged().into_iter().flatten().find(|&lanes| is_whole(lanes));
+        let vector = exchanged.unwrap_or(if is_whole(lanes) { lanes } else { 1 });
         (split_lanes(self.flat, Some(self.contraction.column), vector as u32), vector)
+    }
+
+    /// What lanes may exchange their results for: as many neighbours as fill an access, the most first. Warps then write whole
+    /// sectors of 32 bytes, of which two results are a part.
+    fn exchanged(&self) -> Option<[u64; 2]> {
+        self.schedule.unit.matrices()?;
+        let column = self.contraction.column;
+        let is_line = |store: &Store| store.index.coefficient(column) == Some(1);
+        let mut stores = self.flat.stores.iter().filter(|store| is_line(store)).peekable();
+        stores.peek()?;
+        let size = |store: &Store| self.flat.buffers[store.buffer.index()].dtype.size();
+        let least = stores.map(size).max()?;
+        let most = if least <= 2 { EXCHANGED } else { EXCHANGED / 2 };
+        // Of as many small matrices.
+        let groups = self.layout().columns;
+        let fits = |lanes: u64| if groups.is_multiple_of(lanes / 2) { lanes } else { EXCHANGED / 2 };
+        groups.is_multiple_of(2).then(|| [fits(most), EXCHANGED / 2])
     }
 
     /// What is in shared memory: each factor once, however many products it is in.
