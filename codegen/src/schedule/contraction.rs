@@ -99,7 +99,7 @@ impl Contraction {
         let longest = below.iter().map(|&id| terms_of_column(kernel, id, column)).max()?;
         let is_short = |axes: &[AxisId]| {
             let is_shorter = || longest >= FEWER_TERMS * positions(kernel, axes);
-            language == Language::C && is_few(kernel, axes) && (longest > MOST_IN_THREAD || is_shorter())
+            is_few(kernel, axes) && (longest > MOST_IN_THREAD || is_shorter())
         };
         let mut loops: Vec<ValueId> = Vec::new();
         for id in below {

@@ -360,6 +360,12 @@ impl Traversal<'_> {
             }
         };
         self.not_above_zero(&below);
+        // What is below something that is not above a limit is below the limit.
+        let Some((number, -1)) = latest(&below) else { return };
+        let rest = below.add(&IndexExpr::axis(AxisId(number)));
+        let limits = self.unknowns[number as usize].most.iter().filter(|(factor, _)| *factor == 1);
+        let limits: Vec<IndexExpr> = limits.map(|(_, limit)| rest.sub(limit)).collect();
+        limits.iter().for_each(|below| self.not_above_zero(below));
     }
 
     /// Where something begins at an offset, which positions there are is the launch's; and a loop up to a maximum may be
