@@ -134,7 +134,7 @@ impl CudaColumns<'_> {
 
     fn sweep(&self, emitter: &mut Emitter, pass: &Pass, accumulators: &[Accumulator], inside: &Expr) {
         let threads = u64::from(self.schedule.threads_y);
-        let thread = Expr::Builtin(Builtin::ThreadY);
+        let thread = if threads == 1 { Expr::Int(0) } else { Expr::Builtin(Builtin::ThreadY) };
         let (from, step) = interleaved(self.schedule.splits, thread, threads);
         let flat = self.plan.sweep_name(emitter);
         let to = emitter.positions(&self.plan.axes);
@@ -161,6 +161,9 @@ impl CudaColumns<'_> {
     /// Merges the partial results of the threads of each column; all get the result. Those of few threads are merged in their order by
     /// each of them, others by halves.
     fn merge_threads(&self, emitter: &mut Emitter, accumulator: &Accumulator, prefix: &str) {
+        if self.schedule.threads_y == 1 {
+            return;
+        }
         let lanes = self.lanes().unwrap_or(1);
         let width = u64::from(self.schedule.threads_x) * lanes;
         let rows = u64::from(self.schedule.threads_y);

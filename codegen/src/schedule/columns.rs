@@ -27,6 +27,9 @@ const THREADS_OF_PROCESSOR: u64 = 2048;
 /// Blocks of a multiprocessor that columns which are read again should give.
 const BLOCKS_TO_FILL: u64 = 4;
 
+/// Elements of a column that one thread may go down alone: softmaxes of three channels took three times as long with eight threads.
+const MOST_OF_THREAD: u64 = 32;
+
 /// Elements of a column that a thread should have at least.
 const LEAST_TERMS: u64 = 4;
 
@@ -83,6 +86,10 @@ fn on_cuda(kernel: &Kernel, axes: &[AxisId], figures: &Figures) -> ColumnSchedul
             false => u64::from(THREADS),
         };
         return schedule(threads_x, previous_power_of_two(threads / threads_x), vector, splits);
+    }
+    // A thread has such short columns to itself, where these fill the multiprocessors.
+    if length <= MOST_OF_THREAD && columns >= processors * THREADS_OF_PROCESSOR / 4 * vector {
+        return schedule(u64::from(THREADS), 1, vector, 1);
     }
     let mut wide = 32 * vector;
     while wide * widest > LEAST_BYTES && columns.div_ceil(wide) < processors * BLOCKS_TO_FILL {
