@@ -79,6 +79,7 @@ impl Emitted {
     /// nothing in common.
     pub fn can_be_batched(&self) -> bool {
         self.workspaces.is_empty()
+            && self.maps.is_empty()
             && !self.parameters.contains(&Parameter::Checks)
             && matches!(self.launches.as_slice(), [(_, launch)] if launch.splits == 1)
     }
@@ -124,6 +125,7 @@ pub fn emit_batch(
         launches: launches.collect(),
         parameters: nest.parameters,
         workspaces: Vec::new(),
+        maps: Vec::new(),
         register_estimate: emitted.register_estimate,
         batch: Some(batch),
         filled: None,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::batch::Batch;
 use crate::ir::Kernel;
 use crate::nest::{self, Nest, Parameter, Workspace};
-use crate::schedule::{self, Figures, Launch, Schedule};
+use crate::schedule::{self, Figures, Launch, Schedule, TensorMap};
 use crate::text::Filled;
 use crate::{Language, Refusal, text};
 
@@ -26,6 +26,8 @@ pub struct Emitted {
     pub parameters: Vec<Parameter>,
     /// Scratch memory to provide.
     pub workspaces: Vec<Workspace>,
+    /// Where tiles are that are copied as a whole.
+    pub maps: Vec<TensorMap>,
     /// Registers of a GPU's thread, estimated from the loop nest; 0 in C.
     pub register_estimate: u32,
     /// Of a kernel for several parts: each has the parameters, and the functions take their table.
@@ -145,6 +147,7 @@ fn emitted(mut nest: Nest, language: Language, schedule: Schedule) -> Emitted {
         launches: nest.functions.into_iter().map(|function| (function.name, function.launch)).collect(),
         parameters: nest.parameters,
         workspaces: nest.workspaces,
+        maps: nest.maps,
         register_estimate,
         batch: None,
         filled,

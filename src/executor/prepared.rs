@@ -18,6 +18,7 @@ use crate::runtime::backend::Backend;
 use crate::runtime::device::Device;
 use crate::runtime::kernels::{self, Loaded, Text};
 use crate::runtime::progress::Progress;
+use crate::runtime::tiles::{MapWords, Tiles};
 use crate::{Error, Result};
 
 /// How many a plan keeps: of several devices, and over different inputs.
@@ -44,6 +45,8 @@ pub(super) struct Command {
     pub(super) loaded: Option<Loaded>,
     /// The parameters, of one part after the other.
     words: Vec<Word>,
+    /// Where the tiles are that it copies as a whole, and what of.
+    maps: Vec<(Place, Tiles)>,
     /// The first block of each part of a batch.
     first_blocks: Vec<u64>,
     /// Places to be written first, and their bytes; and those that get an input's memory.
@@ -188,6 +191,7 @@ impl Command {
                     },
                     Parameter::Checks => Word::Note,
                     Parameter::Workspace(number) => Word::Scratch(number),
+                    Parameter::Map(_) => continue,
                 });
             }
             let (read, written) = places.split_at(inputs);
@@ -200,8 +204,16 @@ impl Command {
         });
         // What is empty is not launched.
         let spaces = code.emitted.workspaces.iter().filter(|_| !kernel.is_empty());
+        // Kernels with maps have one part.
+        let maps = code.emitted.maps.iter().zip(std::iter::repeat(kernel.parts.first().zip(storage.parts.first())));
+        let maps = maps.map(|(map, part)| {
+            let (part, places) = part.ok_or_else(missing)?;
+            let place = *places.get(map.buffer.index()).ok_or_else(missing)?;
+            Ok((place, Tiles::new(map, &part.lowered.kernel)))
+        });
         Ok(Command {
             words,
+            maps: maps.collect::<Result<_>>()?,
             first_blocks: first_blocks.collect(),
             new: (storage.first_used.iter().copied())
                 .filter(|(place, _)| !over.iter().any(|(output, _)| output == place))
@@ -230,6 +242,8 @@ pub(super) struct Arguments {
     words: Words,
     /// Of a batch: how many words its table has, which is one argument.
     table: usize,
+    /// The last ones.
+    maps: Vec<MapWords>,
 }
 
 impl Arguments {
@@ -237,7 +251,9 @@ impl Arguments {
     pub(super) fn pointers(&mut self) -> SmallVec<[*mut c_void; 8]> {
         let (table, numbers) = self.words.split_at_mut(self.table);
         let table = (!table.is_empty()).then(|| table.as_mut_ptr().cast());
-        table.into_iter().chain(numbers.iter_mut().map(|word| std::ptr::from_mut(word).cast())).collect()
+        let numbers = numbers.iter_mut().map(|word| std::ptr::from_mut(word).cast());
+        let maps = self.maps.iter_mut().map(|map| std::ptr::from_mut(map).cast());
+        table.into_iter().chain(numbers).chain(maps).collect()
     }
 }
 
@@ -278,7 +294,11 @@ impl Command {
             table = words.len();
         }
         words.extend(loaded.numbers.iter().flat_map(|numbers| numbers.iter().copied()));
-        Ok(Arguments { words, table })
+        let maps = self.maps.iter().map(|(at, tiles)| {
+            let address = place(*at).ok_or_else(|| Error::internal("execution", "a value is missing"))?;
+            loaded.module.tensor_map(tiles, address)
+        });
+        Ok(Arguments { words, table, maps: maps.collect::<Result<_>>()? })
     }
 }
 

@@ -193,6 +193,17 @@ pub enum ArgumentKind {
         /// How many there are.
         elements: u64,
     },
+    /// A `CUtensorMap` of a buffer of 16-bit elements, with lines of 128 bytes and their swizzle: 128 bytes, by value.
+    TensorMap {
+        /// The buffer's name.
+        of: String,
+        /// Its first element.
+        first: u64,
+        /// Elements of the second axis in the box, which has 64 of the first one.
+        box_lines: u32,
+        /// Extents, and elements from a position to the next, the innermost axis first.
+        axes: Vec<(u64, u64)>,
+    },
 }
 
 impl fmt::Display for Argument {
@@ -208,6 +219,11 @@ impl fmt::Display for Argument {
             ArgumentKind::Offset { value } => write!(f, "offset = {value}"),
             ArgumentKind::Checks => f.write_str("where positions that are none are noted"),
             ArgumentKind::Workspace { dtype, elements } => write!(f, "workspace of {elements} {dtype}"),
+            ArgumentKind::TensorMap { of, first, box_lines, axes } => {
+                let axes = axes.iter().map(|(extent, step)| format!("{extent} by {step}"));
+                let axes = axes.collect::<Vec<String>>().join(", ");
+                write!(f, "tensor map of {of}[{first}], box 64 x {box_lines}, axes {axes}")
+            }
         }
     }
 }

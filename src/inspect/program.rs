@@ -264,6 +264,13 @@ impl KernelInfo {
                     let (dtype, elements) = (space.dtype, space.elements);
                     (space.name.to_string(), ArgumentKind::Workspace { dtype, elements })
                 }
+                Parameter::Map(number) => {
+                    let map = &self.emitted().maps[number];
+                    let of = kernel.buffers[map.buffer.index()].name.to_string();
+                    let axes = map.axes.iter().map(|&(axis, step)| (kernel.axis(axis).extent, step));
+                    let (first, box_lines, axes) = (map.first, map.lines, axes.collect());
+                    (format!("map{number}"), ArgumentKind::TensorMap { of, first, box_lines, axes })
+                }
             }
         };
         let mut arguments = Vec::new();

@@ -13,6 +13,7 @@ use super::cuda::driver::{Access, CudaDevice, CudaKernel, is_pinned};
 use super::device::{Device, DeviceKind};
 use super::host::HostBuffer;
 use super::join::Join;
+use super::tiles::{MapWords, Tiles};
 use crate::error::IndexCheck;
 #[cfg(feature = "cuda")]
 use crate::stats::{self, Counter};
@@ -42,6 +43,26 @@ pub(crate) enum Module {
 }
 
 impl Module {
+    /// What its kernels get that copy such tiles of a buffer at an address.
+    ///
+    /// # Errors
+    /// [`Error::Device`] where the driver refuses it.
+    pub(crate) fn tensor_map(&self, tiles: &Tiles, address: u64) -> Result<MapWords> {
+        match self {
+            #[cfg(feature = "emulate")]
+            Module::Emulated(_) => Ok(tiles.emulated(address)),
+            #[cfg(feature = "cuda")]
+            Module::Cuda(kernels) => {
+                let kernel = kernels.first().ok_or_else(|| missing("a copy of tiles"))?;
+                kernel.tensor_map(tiles, address)
+            }
+            Module::Cpu(_) => {
+                let _ = (tiles, address);
+                Err(Error::internal("launch", "tiles are copied on a GPU"))
+            }
+        }
+    }
+
     /// What its launches take of a GPU: the registers of the thread that has the most, and the least share of a multiprocessor's
     /// threads that run at once.
     pub(crate) fn occupancy(&self, launches: &[(String, Launch)]) -> Option<(u32, f64)> {

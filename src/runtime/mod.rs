@@ -23,6 +23,7 @@ pub(crate) mod process;
 pub(crate) mod progress;
 mod questions;
 pub(crate) mod stream;
+pub(crate) mod tiles;
 pub(crate) mod workshop;
 
 #[cfg(feature = "cuda")]

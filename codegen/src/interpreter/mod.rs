@@ -6,6 +6,7 @@
 //! of its width, that what is read has been written, that all elements of the outputs are, and that counters are left as
 //! they were found. Blocks run one after the other.
 
+mod bulk;
 mod expression;
 mod statement;
 #[cfg(test)]
@@ -180,6 +181,7 @@ struct Machine<'a> {
     locals: &'a [Local],
     threads: Vec<Thread>,
     shared: FxHashMap<LocalId, Array>,
+    bulk: bulk::Bulk,
     block: [u64; 2],
     blocks_y: u64,
     failed: Option<(u32, i64)>,
@@ -245,6 +247,7 @@ pub fn run(nest: &Nest, language: Language, call: &Call<'_>) -> Result<Results> 
         locals: &[],
         threads: Vec::new(),
         shared: FxHashMap::default(),
+        bulk: bulk::Bulk::default(),
         block: [0; 2],
         blocks_y: 1,
         failed: None,
@@ -265,6 +268,7 @@ impl<'a> Machine<'a> {
             for x in 0..columns {
                 self.block = [x, y];
                 self.shared.clear();
+                self.bulk = bulk::Bulk::default();
                 self.threads = (0..width * height).map(|n| self.thread(n % width, n / width)).collect();
                 let all: Vec<usize> = (0..self.threads.len()).collect();
                 self.statements(&function.body.statements, &all)?;
@@ -331,7 +335,7 @@ impl<'a> Machine<'a> {
             Var::Parameter(Parameter::Argument(ArgumentId(number))) => {
                 self.call.arguments.get(number as usize).copied().map(Value::Number)
             }
-            Var::Parameter(Parameter::Buffer(_) | Parameter::Checks | Parameter::Workspace(_)) => None,
+            Var::Parameter(Parameter::Buffer(_) | Parameter::Checks | Parameter::Workspace(_) | Parameter::Map(_)) => None,
             Var::Local(id) => match of_thread.locals[id.index()] {
                 Slot::Plain(value) => value,
                 _ => None,

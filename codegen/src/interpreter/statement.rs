@@ -39,7 +39,7 @@ impl Machine<'_> {
         active.iter().map(|&thread| self.value(expr, thread, active)).collect()
     }
 
-    fn indices(&mut self, expr: &Expr, active: &[usize]) -> Result<Vec<i64>> {
+    pub(super) fn indices(&mut self, expr: &Expr, active: &[usize]) -> Result<Vec<i64>> {
         Ok(self.values(expr, active)?.into_iter().map(Value::index).collect())
     }
 
@@ -89,6 +89,7 @@ impl Machine<'_> {
                 self.load_matrices([*parts, *shared], [at, index], *turns, active)
             }
             Stmt::BeginCopy(copying) => self.begin_copy(copying, active),
+            Stmt::Bulk(step) => self.bulk(step, active),
             Stmt::CommitCopies => {
                 active.iter().for_each(|&thread| self.threads[thread].groups += 1);
                 Ok(())

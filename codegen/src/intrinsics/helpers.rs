@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::OnceLock;
 
-use super::lines;
+use super::{copies, lines};
 use super::primary::call;
 use crate::ops::Spelling;
 use crate::{BinaryOp, Language, UnaryOp};
@@ -91,7 +91,10 @@ impl Snippet {
             start += line.len();
         }
         let (comment, code) = paragraph.split_at(start);
-        let name = words(code.split_once('(')?.0).last()?;
+        let name = match code.strip_prefix("struct ") {
+            Some(rest) => words(rest).next()?,
+            None => words(code.split_once('(')?.0).last()?,
+        };
         Some(Snippet { name, comment, code: code.trim_end() })
     }
 
@@ -158,7 +161,8 @@ fn snippets(language: Language) -> &'static [Snippet] {
                     .replace("lz_as_f32", "__int_as_float")
                     .replace("lz_as_i64", "__double_as_longlong")
                     .replace("lz_as_f64", "__longlong_as_double"),
-                [include_str!("helpers/sort.cuh").trim_end(), &lines::definitions()].join("\n\n"),
+                [include_str!("helpers/sort.cuh").trim_end(), &lines::definitions(), &copies::definitions()]
+                    .join("\n\n"),
             ],
         };
         let derived = derived.map(|text| -> &'static str { text.leak() });

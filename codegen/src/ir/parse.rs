@@ -75,7 +75,7 @@ impl Kernel {
 const MOST_POSITIONS: u64 = 1 << 60;
 
 /// What comes after a kernel.
-const ENDS: [&str; 4] = ["kernel", "nest", "workspace", "function"];
+const ENDS: [&str; 5] = ["kernel", "nest", "workspace", "tensor_map", "function"];
 
 struct Parser<'t, 'a> {
     kernel: Kernel,

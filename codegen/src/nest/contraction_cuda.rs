@@ -7,6 +7,7 @@
 //! among blocks, the last block adds up what the others have left, in order.
 
 pub(super) mod plan;
+mod bulk;
 mod exchange;
 mod products;
 mod tiles;
@@ -77,7 +78,7 @@ pub(super) fn build(
         true => function.share_lines_at_launch(),
         false => function.share_at_launch(),
     }
-    Ok(Nest::new(named, vec![function], workspaces))
+    Ok(plan.with_maps(Nest::new(named, vec![function], workspaces), &factors))
 }
 
 /// Memory for the sums of each part.
@@ -189,7 +190,10 @@ impl<'k> Writer<'k> {
         let sums: Vec<Var> =
             products.iter().map(|product| self.declare_sums(emitter, product.lift)).collect();
         self.steps(emitter);
-        self.add_up(emitter, &tiles, &sums, &self.first_step());
+        match self.plan.schedule.bulk {
+            true => self.add_up_tiles(emitter, &tiles, &sums, &self.first_step()),
+            false => self.add_up(emitter, &tiles, &sums, &self.first_step()),
+        }
         if self.plan.schedule.splits > 1 {
             self.merge_splits(emitter, &sums);
         }

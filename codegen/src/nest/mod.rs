@@ -76,7 +76,7 @@ use crate::index::AxisId;
 use crate::ir::{ArgumentId, AxisKind, BufferId, Kernel};
 use crate::schedule::{
     Contraction, Launch, RowContraction, Scatters, Schedule, Sorts, by_quotients, cooperative, for_schedule,
-    reductions_of_columns, tiled, unrolled_by_parts, unrolled_by_quotients,
+    reductions_of_columns, tiled, unrolled_by_parts, unrolled_by_quotients, TensorMap,
 };
 use crate::{Language, Refusal, intrinsics};
 pub(crate) use resources::PARAMETER_BYTES;
@@ -101,6 +101,8 @@ pub enum Parameter {
     Checks,
     /// A pointer to scratch memory: the n-th of [`Nest::workspaces`].
     Workspace(usize),
+    /// 128 bytes, which the driver makes of the n-th of [`Nest::maps`].
+    Map(usize),
 }
 
 /// Scratch memory that a kernel needs.
@@ -145,6 +147,8 @@ pub struct Nest {
     pub parameters: Vec<Parameter>,
     /// Scratch memory.
     pub workspaces: Vec<Workspace>,
+    /// Where tiles are that are copied as a whole.
+    pub maps: Vec<TensorMap>,
     /// Whether index arithmetic needs 64 bits.
     pub wide_index: bool,
     /// The kernel with the axes that the schedule added: names for printing.
@@ -160,6 +164,7 @@ pub fn parameter_name(nest: &Nest, parameter: Parameter) -> String {
         Parameter::Offset(axis) => nest.kernel.axis(axis).name.clone(),
         Parameter::Checks => intrinsics::CHECKS.into(),
         Parameter::Workspace(number) => nest.workspaces[number].name.clone(),
+        Parameter::Map(number) => format!("map{number}"),
     }
 }
 
@@ -300,8 +305,14 @@ impl Function {
 
 impl Nest {
     fn new(kernel: Kernel, functions: Vec<Function>, workspaces: Vec<Workspace>) -> Nest {
-        let parameters = parameters(&kernel, &workspaces);
-        Nest { functions, parameters, workspaces, wide_index: false, kernel }
+        let parameters = parameters(&kernel, &workspaces, &[]);
+        Nest { functions, parameters, workspaces, maps: Vec::new(), wide_index: false, kernel }
+    }
+
+    /// The same that copies tiles.
+    fn with_maps(self, maps: Vec<TensorMap>) -> Nest {
+        let parameters = parameters(&self.kernel, &self.workspaces, &maps);
+        Nest { parameters, maps, ..self }
     }
 
     /// What a variable of a function is called, whose own these are.
@@ -315,8 +326,9 @@ impl Nest {
     }
 }
 
-/// The parameters of a kernel: buffers, scalars, extents, offsets, the place for failed checks if it has any; workspaces follow.
-fn parameters(kernel: &Kernel, workspaces: &[Workspace]) -> Vec<Parameter> {
+/// The parameters of a kernel: buffers, scalars, extents, offsets, the place for failed checks if it has any; workspaces and
+/// maps follow.
+fn parameters(kernel: &Kernel, workspaces: &[Workspace], maps: &[TensorMap]) -> Vec<Parameter> {
     let buffers = (0..kernel.buffers.len() as u32)
         .map(BufferId)
         .filter(|&buffer| !kernel.is_written_over(buffer))
@@ -330,7 +342,9 @@ fn parameters(kernel: &Kernel, workspaces: &[Workspace]) -> Vec<Parameter> {
     let offsets = axes().filter(|&axis| kernel.is_offset(axis)).map(Parameter::Offset);
     let checks = kernel.has_checks().then_some(Parameter::Checks);
     let workspaces = (0..workspaces.len()).map(Parameter::Workspace);
-    buffers.chain(arguments).chain(extents).chain(offsets).chain(checks).chain(workspaces).collect()
+    let maps = (0..maps.len()).map(Parameter::Map);
+    let numbers = arguments.chain(extents).chain(offsets);
+    buffers.chain(numbers).chain(checks).chain(workspaces).chain(maps).collect()
 }
 
 /// Whether this launch counts beyond 31 bits: its loop variables are 64-bit numbers then. Offsets of narrower ones that

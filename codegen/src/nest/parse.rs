@@ -5,7 +5,7 @@ mod expressions;
 use rustc_hash::FxHashMap;
 
 use super::stmt::{
-    Copying, Expr, GroupFactor, GroupProduct, Lines, LoopHint, MatrixProduct, Pairing, ProductStep, Scanning,
+    BulkCopy, BulkStep, Copying, Expr, GroupFactor, GroupProduct, Lines, LoopHint, MatrixProduct, Pairing, ProductStep, Scanning,
     SortBy, SortedRow, Sorting, Step, Stmt, TileProduct, Turning, Type,
 };
 use super::text::LANE;
@@ -13,7 +13,7 @@ use super::variable::{Local, LocalId, Space, Var};
 use super::{Body, Function, Nest, Parameter, Workspace, parameter_name, parameters};
 use crate::index::AxisId;
 use crate::ir::{BufferId, Kernel};
-use crate::schedule::{Launch, WorkItems};
+use crate::schedule::{Launch, TensorMap, WorkItems};
 use crate::syntax::{Cursor, ParseError, Place};
 use crate::{DType, Language, ReduceOp};
 
@@ -68,8 +68,12 @@ impl Nest {
             text.expect("]")?;
             workspaces.push(Workspace { name, dtype, elements, zeroed: text.eat("zeroed") });
         }
-        let parameters = parameters(&kernel, &workspaces);
-        let nest = Nest { functions: Vec::new(), parameters, workspaces, wide_index, kernel };
+        let mut maps = Vec::new();
+        while text.eat("tensor_map") {
+            maps.push(tensor_map(&kernel, text)?);
+        }
+        let parameters = parameters(&kernel, &workspaces, &maps);
+        let nest = Nest { functions: Vec::new(), parameters, workspaces, maps, wide_index, kernel };
         let mut functions = Vec::new();
         while text.is_at("function") {
             functions.push(Reader::new(text, &nest).function()?);
@@ -91,6 +95,32 @@ impl Nest {
             Err(error) => Err(format!("{error}\n{text}")),
             Ok((_, nest)) if nest == *self => Ok(()),
             Ok((_, nest)) => Err(format!("{text}\nreads as\n{}", nest.to_text(language))),
+        }
+    }
+}
+
+fn tensor_map(kernel: &Kernel, text: &mut Cursor<'_>) -> Result<TensorMap, ParseError> {
+    let place = text.place();
+    let name = text.word()?;
+    let buffer = (0..kernel.buffers.len() as u32).map(BufferId);
+    let buffer = buffer.into_iter().find(|id| kernel.buffers[id.index()].name == name);
+    let buffer = buffer.ok_or_else(|| text.error_at(place, format!("no buffer is called {name}")))?;
+    text.expect("[")?;
+    let first = text.number()?;
+    text.expect("]")?;
+    text.expect("lines")?;
+    let lines = text.number()?;
+    text.expect("along")?;
+    let mut axes = Vec::new();
+    loop {
+        let place = text.place();
+        let name = text.word()?;
+        let axis = (0..kernel.axes.len() as u32).map(AxisId).find(|&axis| kernel.axis(axis).name == name);
+        let axis = axis.ok_or_else(|| text.error_at(place, format!("no axis is called {name}")))?;
+        text.expect("*")?;
+        axes.push((axis, text.number()?));
+        if !text.eat(",") {
+            return Ok(TensorMap { buffer, first, lines, axes });
         }
     }
 }
@@ -252,6 +282,29 @@ impl<'t, 'a> Reader<'t, 'a> {
                 Stmt::LoadMatrices { parts, at, shared, index, dtype, turns: self.text.eat("turned") }
             }
             "copy" => self.copying()?,
+            "expect_tiles" => {
+                let arrived = self.variable(true)?;
+                let slots = self.text.number()?;
+                Stmt::Bulk(BulkStep::Expect { arrived, slots, copies: self.setting("copies")? })
+            }
+            "begin_tile" => {
+                let (shared, at) = self.element(true)?;
+                self.text.expect("=")?;
+                let map = self.text.number()?;
+                self.text.expect("at")?;
+                let mut positions = vec![self.expr()?];
+                while self.text.eat(",") {
+                    positions.push(self.expr()?);
+                }
+                self.text.expect("as")?;
+                let (arrived, slot) = self.element(true)?;
+                let copy = BulkCopy { map, positions, shared, at, arrived, slot };
+                Stmt::Bulk(BulkStep::Begin(Box::new(copy)))
+            }
+            "await_tiles" => {
+                let (arrived, slot) = self.element(true)?;
+                Stmt::Bulk(BulkStep::Await { arrived, slot, round: self.after("round")? })
+            }
             "commit_copies" => Stmt::CommitCopies,
             "await_copies" => {
                 self.text.expect("but")?;

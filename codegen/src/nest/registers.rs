@@ -114,6 +114,7 @@ impl Traversal<'_> {
                 | Stmt::Part { .. }
                 | Stmt::Prefetch { .. }
                 | Stmt::BeginCopy(_)
+                | Stmt::Bulk(_)
                 | Stmt::CommitCopies
                 | Stmt::AwaitCopies { .. }
                 | Stmt::Products(_)

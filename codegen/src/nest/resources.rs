@@ -22,6 +22,7 @@ impl Parameter {
             Parameter::Buffer(_) | Parameter::Checks | Parameter::Workspace(_) => 8,
             Parameter::Argument(id) => kernel.arguments[id.index()].value.dtype().size() as u64,
             Parameter::Extent(_) | Parameter::Offset(_) => index_size,
+            Parameter::Map(_) => 128,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The scheduled loop nest: the last level before text.
 
+mod bulk;
 mod groups;
 mod packed;
 
@@ -8,6 +9,7 @@ use crate::index::{Bound, IndexExpr};
 pub use crate::intrinsics::{Lines, SortPart};
 use crate::{BinaryOp, DType, ReduceOp, Scalar, UnaryOp};
 pub(crate) use groups::{GROUP_LINE, GROUP_ROWS, GROUP_TERMS, GROUP_THREADS};
+pub use bulk::{BulkCopy, BulkStep};
 pub use groups::{GroupFactor, GroupProduct, ProductStep};
 pub use packed::{Pairing, TileProduct, Turning};
 
@@ -373,6 +375,8 @@ pub enum Stmt {
         /// How many.
         but: u32,
     },
+    /// Copies of whole tiles, which one thread begins (CUDA, sm_90).
+    Bulk(BulkStep),
     /// The threads of a warp add the product of two small matrices of 16-bit elements to their sums (CUDA).
     MultiplyMatrices(Box<MatrixProduct>),
     /// The four warps of a group begin to add the product of two matrices in shared memory to their sums, which nobody touches

@@ -5,13 +5,14 @@
 use std::fmt::Write;
 
 use super::stmt::{
-    Arithmetic, Builtin, Copying, Expr, GroupFactor, GroupProduct, Lines, LoopHint, MatrixProduct, Pairing,
+    Arithmetic, Builtin, BulkCopy, BulkStep, Copying, Expr, GroupFactor, GroupProduct, Lines, LoopHint, MatrixProduct, Pairing,
     ProductStep, Scanning, SortBy, Sorting, Step, Stmt, TileProduct, Turning, Type,
 };
 use super::variable::{Local, Space, Var};
 use super::{Function, Nest, Workspace, parameter_name};
 use crate::Language;
 use crate::index::{AxisId, IndexExpr};
+use crate::schedule::TensorMap;
 
 impl Nest {
     /// The nest as text, which [`Nest::parse`] reads.
@@ -21,6 +22,12 @@ impl Nest {
         for Workspace { name, dtype, elements, zeroed } in &self.workspaces {
             let zeroed = if *zeroed { " zeroed" } else { "" };
             let _ = writeln!(text, "workspace {name}: {dtype} [{elements}]{zeroed}");
+        }
+        for TensorMap { buffer, first, lines, axes } in &self.maps {
+            let buffer = &self.kernel.buffers[buffer.index()].name;
+            let axes = axes.iter().map(|&(axis, step)| format!("{} * {step}", self.kernel.axis(axis).name));
+            let axes = axes.collect::<Vec<String>>().join(", ");
+            let _ = writeln!(text, "tensor_map {buffer}[{first}] lines {lines} along {axes}");
         }
         for function in &self.functions {
             let mut writer = Writer { nest: self, locals: &function.body.locals, text, depth: 1 };
@@ -137,6 +144,19 @@ impl Writer<'_> {
                 let condition =
                     condition.as_ref().map(|condition| format!(" where {}", self.expr(condition)));
                 format!("copy {shared} = {buffer} width {width} of {dtype}{}", condition.unwrap_or_default())
+            }
+            Stmt::Bulk(BulkStep::Expect { arrived, slots, copies }) => {
+                format!("expect_tiles {} {slots} copies {copies}", self.name(*arrived))
+            }
+            Stmt::Bulk(BulkStep::Begin(copy)) => {
+                let BulkCopy { map, positions, shared, at, arrived, slot } = &**copy;
+                let positions = positions.iter().map(|position| self.expr(position));
+                let positions = positions.collect::<Vec<String>>().join(", ");
+                let (shared, arrived) = (self.element(*shared, at), self.element(*arrived, slot));
+                format!("begin_tile {shared} = {map} at {positions} as {arrived}")
+            }
+            Stmt::Bulk(BulkStep::Await { arrived, slot, round }) => {
+                format!("await_tiles {} round {}", self.element(*arrived, slot), self.expr(round))
             }
             Stmt::CommitCopies => "commit_copies".to_string(),
             Stmt::AwaitCopies { but } => format!("await_copies but {but}"),

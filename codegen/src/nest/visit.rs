@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::stmt::{
-    Copying, Expr, GroupProduct, MatrixProduct, Pairing, Scanning, SortBy, SortedRow, Sorting, Step, Stmt,
+    BulkCopy, BulkStep, Copying, Expr, GroupProduct, MatrixProduct, Pairing, Scanning, SortBy, SortedRow, Sorting, Step, Stmt,
     TileProduct, Turning,
 };
 use super::variable::Var;
@@ -122,6 +122,12 @@ macro_rules! parts {
                         parts.extend([at, index]);
                         parts.extend(condition);
                     }
+                    Stmt::Bulk(BulkStep::Begin(copy)) => {
+                        let BulkCopy { positions, at, slot, .. } = &$($mutable)? **copy;
+                        parts.extend(positions);
+                        parts.extend([at, slot]);
+                    }
+                    Stmt::Bulk(BulkStep::Await { slot, round, .. }) => parts.extend([slot, round]),
                     Stmt::MultiplyMatrices(product) => {
                         let MatrixProduct { left_at, right_at, sums_at, .. } = &$($mutable)? **product;
                         parts.extend([left_at, right_at, sums_at]);
@@ -143,6 +149,7 @@ macro_rules! parts {
                     | Stmt::Block(_)
                     | Stmt::CommitCopies
                     | Stmt::AwaitCopies { .. }
+                    | Stmt::Bulk(BulkStep::Expect { .. })
                     | Stmt::Products(_)
                     | Stmt::Barrier
                     | Stmt::Return => {}
@@ -170,6 +177,13 @@ macro_rules! parts {
                     Stmt::BeginCopy(copying) => {
                         let Copying { shared, buffer, .. } = &$($mutable)? **copying;
                         parts.extend([shared, buffer]);
+                    }
+                    Stmt::Bulk(BulkStep::Begin(copy)) => {
+                        let BulkCopy { shared, arrived, .. } = &$($mutable)? **copy;
+                        parts.extend([shared, arrived]);
+                    }
+                    Stmt::Bulk(BulkStep::Expect { arrived, .. } | BulkStep::Await { arrived, .. }) => {
+                        parts.push(arrived);
                     }
                     Stmt::MultiplyMatrices(product) => {
                         let MatrixProduct { left, right, sums, .. } = &$($mutable)? **product;

@@ -6,6 +6,7 @@ use super::facts::{ACCESS_BYTES, Figures};
 use super::instructions::Instruction;
 use crate::index::AxisId;
 use crate::ir::{Kernel, ValueId, ValueOp};
+use super::tensor_map::TensorMap;
 use crate::{DType, Refusal};
 
 /// How the threads of a block compute a tile of the results: tiles of both factors, some terms at a time, go through shared
@@ -27,6 +28,8 @@ pub struct ProductSchedule {
     /// Tiles of each factor in shared memory, where they are copied there while others are multiplied (`cp.async`, sm_80 and
     /// later); 1 if they come through registers, to two.
     pub stages: u32,
+    /// Whether one thread begins copies of whole tiles (bulk copies by tensor maps, sm_90).
+    pub bulk: bool,
     /// Parts of the terms, each for a block of its own; the last one to finish adds them up in order.
     pub splits: u32,
 }
@@ -229,7 +232,7 @@ impl ProductSchedule {
     fn of(tile: &Tile, unit: Unit, splits: u32) -> ProductSchedule {
         let Tile { block: [rows, columns], own: [own_rows, own_columns], depth, .. } = *tile;
         let stages = if unit.is_group() { STAGES_OF_GROUPS } else { 1 };
-        ProductSchedule { rows, columns, depth, unit, own_rows, own_columns, stages, splits }
+        ProductSchedule { rows, columns, depth, unit, own_rows, own_columns, stages, bulk: false, splits }
     }
 
     /// Checks that it is a tile of the table with no more sums than the chosen one, and as the terms are split there.
@@ -239,7 +242,7 @@ impl ProductSchedule {
     pub(super) fn check(&self, chosen: &ProductSchedule) -> Result<(), Refusal> {
         let is_own = |tile: &Tile| {
             let of = ProductSchedule::of(tile, self.unit, self.splits);
-            *self == ProductSchedule { stages: self.stages, ..of }
+            *self == ProductSchedule { stages: self.stages, bulk: self.bulk, ..of }
         };
         let fits = match () {
             () if self.unit.matrices().is_some() && self.unit.matrices() != chosen.unit.matrices()
@@ -259,6 +262,9 @@ impl ProductSchedule {
             () if !(1..=STAGES).contains(&self.stages) || (self.stages > 1 && chosen.stages == 1) => {
                 Err("there are no such stages of copies")
             }
+            () if self.bulk && !(chosen.bulk && self.unit.is_group() && self.stages == chosen.stages) => {
+                Err("the factors are no tiles that can be copied as a whole")
+            }
             () if self.splits > 1 && chosen.splits == 1 => Err("the terms are too few to split"),
             () => Ok(()),
         };
@@ -268,7 +274,10 @@ impl ProductSchedule {
     /// Other tiles of the table, and other parts of the terms.
     pub(super) fn beside(self) -> impl Iterator<Item = ProductSchedule> {
         let tiles = ProductSchedule::table(self.unit).iter();
-        let tiles = tiles.map(move |tile| ProductSchedule::of(tile, self.unit, self.splits));
+        let tiles = tiles.map(move |tile| ProductSchedule {
+            bulk: self.bulk,
+            ..ProductSchedule::of(tile, self.unit, self.splits)
+        });
         let splits =
             [self.splits / 2, self.splits.saturating_mul(2), 1].into_iter().filter(|&splits| splits > 0);
         tiles.chain(splits.map(move |splits| ProductSchedule { splits, ..self }))
@@ -342,7 +351,18 @@ impl Contraction {
         let Some(schedule) = best.or_else(least) else {
             return ProductSchedule::of(&THREADS[1], Unit::Thread, 1);
         };
-        ProductSchedule { stages: self.stages(kernel, &schedule, figures), ..schedule }
+        let bulk = schedule.unit.is_group() && self.are_mapped(kernel);
+        ProductSchedule { stages: self.stages(kernel, &schedule, figures), bulk, ..schedule }
+    }
+
+    /// Whether tensor maps say where all factors are. Terms beyond the last are no others then.
+    fn are_mapped(&self, kernel: &Kernel) -> bool {
+        let &[depth] = self.depth.as_slice() else { return false };
+        let columns = self.columns();
+        self.products.iter().all(|product| {
+            let map = |value, own: &[AxisId]| TensorMap::of(kernel, value, own, depth, |_| 1).is_some();
+            map(product.left, &self.rows) && map(product.right, &columns)
+        })
     }
 
     /// About how many clocks all blocks of a multiprocessor take, one after the other, for so many batches, rows, columns and

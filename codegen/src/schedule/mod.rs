@@ -29,6 +29,7 @@ pub mod share;
 mod shared_parts;
 mod sliding;
 mod sort;
+mod tensor_map;
 mod tiled;
 mod vector;
 mod windows;
@@ -75,6 +76,7 @@ pub(crate) use share::{PAIRED_ROWS, PANEL, TILE_ROWS};
 pub(crate) use shared_parts::unrolled_by_parts;
 pub(crate) use sliding::{LONGEST_UNROLLED, is_last, sliding_axis, strided_axis};
 pub use sort::SortSchedule;
+pub use tensor_map::{LINE, MOST_MAPPED, TensorMap};
 pub(crate) use sort::{SORT_LANES, Sorts};
 pub(crate) use tiled::{CORE_PITCH, TILE, limits, tiled, transposed_loads};
 pub(crate) use vector::is_of_rows;
@@ -351,7 +353,7 @@ impl fmt::Display for Schedule {
                     Unit::Warp(of) => write!(f, ", warp={own}, {of}")?,
                     Unit::WarpGroup(of) => write!(f, ", group={own}, {of}")?,
                 }
-                f.write_str(&(stages(s.stages) + &splits(s.splits)))
+                f.write_str(&(stages(s.stages) + &flag(s.bulk, "bulk") + &splits(s.splits)))
             }
             Schedule::Columns(s) => {
                 write!(f, "column_reduce(threads={}x{}, vec={}", s.threads_x, s.threads_y, s.vector)?;

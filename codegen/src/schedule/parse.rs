@@ -219,8 +219,9 @@ impl<'a> Settings<'a> {
             Some(dtype) => ("warp", Unit::Warp(dtype)),
         };
         let [own_rows, own_columns] = self.pair(of)?;
-        let (depth, stages, splits) = (self.count("depth")?, self.stages()?, self.splits()?);
-        Ok(ProductSchedule { rows, columns, depth, unit, own_rows, own_columns, stages, splits })
+        let (depth, stages, bulk) = (self.count("depth")?, self.stages()?, self.flag("bulk")?);
+        let splits = self.splits()?;
+        Ok(ProductSchedule { rows, columns, depth, unit, own_rows, own_columns, stages, bulk, splits })
     }
 
     fn stages(&mut self) -> Result<u32, ParseError> {

@@ -102,6 +102,7 @@ impl RowProductSchedule {
             own_columns: self.own(self.elements),
             unit: self.unit,
             stages: self.stages,
+            bulk: false,
             splits: 1,
         }
     }

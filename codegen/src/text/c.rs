@@ -83,7 +83,7 @@ fn argument(nest: &Nest, number: usize) -> String {
             register_type(Language::C, nest.kernel.arguments[id.index()].value.dtype()).to_string()
         }
         Parameter::Extent(_) | Parameter::Offset(_) => "idx".to_string(),
-        Parameter::Checks => "long long*".to_string(),
+        Parameter::Checks | Parameter::Map(_) => "long long*".to_string(),
         Parameter::Workspace(space) => {
             format!("{}*", register_type(Language::C, nest.workspaces[space].dtype))
         }

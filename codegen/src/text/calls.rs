@@ -3,7 +3,8 @@
 use super::Printer;
 use crate::DType;
 use crate::intrinsics;
-use crate::nest::stmt::{Expr, Lines, ProductStep, SortBy, Sorting, Stmt, TileProduct, Turning, Type};
+use crate::nest::Parameter;
+use crate::nest::stmt::{BulkStep, Expr, Lines, ProductStep, SortBy, Sorting, Stmt, TileProduct, Turning, Type};
 use crate::nest::variable::Var;
 
 impl Printer<'_> {
@@ -41,6 +42,7 @@ impl Printer<'_> {
                 let condition = condition.as_deref().unwrap_or("true");
                 intrinsics::begin_copy(bytes, [&to, &from, condition], &mut self.helpers)
             }
+            Stmt::Bulk(step) => self.bulk(step),
             Stmt::CommitCopies => intrinsics::commit_copies(&mut self.helpers),
             Stmt::AwaitCopies { but } => intrinsics::await_copies(*but, &mut self.helpers),
             Stmt::MultiplyMatrices(product) => {
@@ -82,6 +84,30 @@ impl Printer<'_> {
             },
             _ => return None,
         })
+    }
+
+    fn bulk(&mut self, step: &BulkStep) -> String {
+        match step {
+            BulkStep::Expect { arrived, slots, copies } => {
+                let arguments = [self.name(*arrived), slots.to_string(), copies.to_string()];
+                intrinsics::tiles("expect", &arguments.each_ref().map(String::as_str), &mut self.helpers)
+            }
+            BulkStep::Begin(copy) => {
+                let map = Parameter::Map(copy.map as usize);
+                let bytes = self.nest.maps[copy.map as usize].tile_elements() * 2;
+                let to = self.element_of(copy.shared, &copy.at);
+                let mut arguments = vec![to, format!("&{}", self.name(map.into()))];
+                arguments.extend(copy.positions.iter().map(|position| self.expr(position)));
+                arguments.push(self.element_of(copy.arrived, &copy.slot));
+                arguments.push(format!("{bytes}u"));
+                let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+                intrinsics::begin_tile(copy.positions.len(), &arguments, &mut self.helpers)
+            }
+            BulkStep::Await { arrived, slot, round } => {
+                let arguments = [self.element_of(*arrived, slot), self.expr(round)];
+                intrinsics::tiles("await", &arguments.each_ref().map(String::as_str), &mut self.helpers)
+            }
+        }
     }
 
     fn multiply_tile(&mut self, tile: &TileProduct) -> String {

@@ -294,6 +294,7 @@ impl Loop<'_, '_> {
             | Stmt::InTurns { .. }
             | Stmt::LoadMatrices { .. }
             | Stmt::BeginCopy(_)
+            | Stmt::Bulk(_)
             | Stmt::CommitCopies
             | Stmt::AwaitCopies { .. }
             | Stmt::MultiplyMatrices(_)

@@ -196,6 +196,7 @@ impl<'a> Printer<'a> {
             | Stmt::Sort(_)
             | Stmt::LoadMatrices { .. }
             | Stmt::BeginCopy(_)
+            | Stmt::Bulk(_)
             | Stmt::CommitCopies
             | Stmt::AwaitCopies { .. }
             | Stmt::MultiplyMatrices(_)
@@ -431,6 +432,7 @@ impl<'a> Printer<'a> {
                     format!("{} {name}", self.type_name(Type::Index))
                 }
                 Parameter::Checks => format!("long long* {name}"),
+                Parameter::Map(_) => format!("const __grid_constant__ lz_tensor_map {name}"),
                 Parameter::Workspace(number) => {
                     let space = &nest.workspaces[*number];
                     let ty =

@@ -183,7 +183,7 @@ struct Key<B> {
 
 impl<'a> Key<Vec<&'a Body>> {
     fn of(nest: &'a Nest, decisions: &[u64], condition: Option<&str>) -> Key<Vec<&'a Body>> {
-        let Nest { functions, parameters, workspaces, wide_index, kernel } = nest;
+        let Nest { functions, parameters, workspaces, maps: _, wide_index, kernel } = nest;
         let Kernel { name, axes, buffers, arguments, .. } = kernel;
         let mut header = vec![u64::from(*wide_index), axes.len() as u64, buffers.len() as u64];
         let mut names = format!("{name} {}", condition.unwrap_or_default());

@@ -99,6 +99,40 @@ LZ_EMU_INLINE void lz_emu_copy(void* to, const void* from, unsigned bytes, unsig
                                int line = __builtin_LINE()) {
     lz_emu_begin_copy(to, from, bytes, given, line);
 }
+// Copies of tiles. What counts them has those of a round in its low half, and in the other one how many have arrived; a copy
+// arrives when it begins.
+
+/// mbarrier.init
+LZ_EMU_INLINE void lz_emu_expect_tiles(long long* slot, unsigned copies, unsigned) { *slot = copies; }
+/// mbarrier.try_wait.parity; a GPU would wait for ever.
+LZ_EMU_INLINE unsigned lz_emu_await_tiles(const long long* slot, unsigned parity, unsigned) {
+    unsigned long long both = (unsigned long long)*slot, copies = both & 0xffffffffu;
+    if (!copies || (both >> 32) / copies % 2 == parity) __trap();
+    return 1;
+}
+/// cp.async.bulk.tensor of 64 elements of the first axis and some of the second, into lines whose chunks have changed places
+template <class... Positions>
+LZ_EMU_INLINE void lz_emu_begin_tile(unsigned short* to, const void* map, long long* slot, Positions... positions) {
+    const unsigned long long* words = static_cast<const unsigned long long*>(map);
+    const unsigned long long* extents = words + 1;
+    const unsigned long long* steps = words + 6;
+    const unsigned short* from = (const unsigned short*)words[0];
+    unsigned long long first[] = {positions...};
+    if ((size_t)to % 1024) lz_emu_misaligned(to, 1024, __builtin_LINE());
+    for (unsigned line = 0; line < words[11]; line++) {
+        for (unsigned column = 0; column < 64; column++) {
+            unsigned long long at = 0;
+            bool is_inside = true;
+            for (unsigned n = 0; n < sizeof...(positions); n++) {
+                unsigned long long position = first[n] + (n == 0 ? column : n == 1 ? line : 0);
+                is_inside = is_inside && position < extents[n];
+                at += position * (n == 0 ? 1 : steps[n]);
+            }
+            to[line * 64 + (column / 8 ^ line % 8) * 8 + column % 8] = is_inside ? from[at] : 0;
+        }
+    }
+    *slot += 1ll << 32;
+}
 LZ_EMU_INLINE size_t __cvta_generic_to_shared(const void* p) { return (size_t)p; }
 
 #endif  // LZ_EMU_RUNTIME

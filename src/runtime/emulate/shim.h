@@ -523,8 +523,13 @@ template <class... P> struct lz_emu_call {
     // A constructor, because a braced list of arguments is evaluated from left to right.
     inline __attribute__((always_inline)) lz_emu_call(void (*kernel)(P...), P... values) { kernel(values...); }
 };
+template <class P> LZ_EMU_INLINE P lz_emu_argument(const void* at) {
+    P value;  // wherever the caller has it
+    __builtin_memcpy(&value, at, sizeof value);
+    return value;
+}
 template <class... P> LZ_EMU_INLINE void lz_emu_invoke(void (*kernel)(P...), void** arguments) {
-    lz_emu_call<P...>{kernel, *static_cast<P*>(*arguments++)...};
+    lz_emu_call<P...>{kernel, lz_emu_argument<P>(*arguments++)...};
 }
 template <class... P> constexpr unsigned lz_emu_parameters(void (*)(P...)) { return sizeof...(P); }
 template <class... P> struct lz_emu_bytes { static constexpr unsigned of[] = {sizeof(P)..., 0}; };

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 /// The inline PTX that has a counterpart in the shim, and that counterpart.
-const PTX: [(&str, &str); 26] = [
+const PTX: [(&str, &str); 34] = [
     (
         r#"asm("{ .reg .b32 t; not.b32 t, %1; add.s32 %0, t, 1; }" : "=r"(y) : "r"(x));"#,
         "y = (int)(0U - (unsigned)x);",
@@ -61,6 +61,35 @@ const PTX: [(&str, &str); 26] = [
     (r#"asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");"#, "lz_emu_commit_products();"),
     (r#"asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");"#, "lz_emu_await_products(0);"),
     (r#"asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");"#, "lz_emu_await_products(1);"),
+    (
+        r#"asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at), "r"(copies) : "memory");"#,
+        "lz_emu_expect_tiles(arrived + slot, copies, at);",
+    ),
+    (r#"asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");"#, ";"),
+    (
+        r#"asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }" : "=r"(is_there) : "r"(at), "r"(parity) : "memory");"#,
+        "is_there = lz_emu_await_tiles(arrived, parity, at);",
+    ),
+    (
+        r#"asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(slot), "r"(bytes) : "memory");"#,
+        "(void)at, (void)slot, (void)bytes;",
+    ),
+    (
+        r#"asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" :: "r"(at), "l"(map), "r"(x), "r"(y), "r"(slot) : "memory");"#,
+        "lz_emu_begin_tile(to, map, arrived, x, y);",
+    ),
+    (
+        r#"asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" :: "r"(at), "l"(map), "r"(x), "r"(y), "r"(z), "r"(slot) : "memory");"#,
+        "lz_emu_begin_tile(to, map, arrived, x, y, z);",
+    ),
+    (
+        r#"asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6];" :: "r"(at), "l"(map), "r"(x), "r"(y), "r"(z), "r"(u), "r"(slot) : "memory");"#,
+        "lz_emu_begin_tile(to, map, arrived, x, y, z, u);",
+    ),
+    (
+        r#"asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5, %6}], [%7];" :: "r"(at), "l"(map), "r"(x), "r"(y), "r"(z), "r"(u), "r"(v), "r"(slot) : "memory");"#,
+        "lz_emu_begin_tile(to, map, arrived, x, y, z, u, v);",
+    ),
     // For older processors than the shim is.
     (
         r#"asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};" : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]) : "r"(a[0]), "r"(a[1]), "r"(b[0]));"#,

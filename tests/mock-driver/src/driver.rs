@@ -468,6 +468,55 @@ pub extern "C" fn cuFuncSetAttribute(function: usize, attribute: c_int, value: c
     })
 }
 
+/// Maps are what emulated kernels read of them. Of tiles, only what Lazuli asks for: 16-bit elements, swizzled lines of 128 bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTensorMapEncodeTiled(
+    map: *mut [u64; 16],
+    dtype: c_int,
+    rank: c_uint,
+    address: u64,
+    extents: *const u64,
+    strides: *const u64,
+    of_tile: *const u32,
+    steps: *const u32,
+    interleave: c_int,
+    swizzle: c_int,
+    _promotion: c_int,
+    fill: c_int,
+) -> c_int {
+    const F16: c_int = 6;
+    const BF16: c_int = 9;
+    const OF_128_BYTES: c_int = 3;
+    answer(|| {
+        let rank = rank as usize;
+        if !(2..=5).contains(&rank) || ![F16, BF16].contains(&dtype) || map as usize % 64 != 0 {
+            return Err(Status::INVALID_VALUE);
+        }
+        let (extents, of_tile) =
+            unsafe { (std::slice::from_raw_parts(extents, rank), std::slice::from_raw_parts(of_tile, rank)) };
+        let (strides, steps) =
+            unsafe { (std::slice::from_raw_parts(strides, rank - 1), std::slice::from_raw_parts(steps, rank)) };
+        let fits = address % 16 == 0
+            && extents.iter().all(|extent| (1..=1 << 32).contains(extent))
+            && strides.iter().all(|stride| stride % 16 == 0 && (1..1 << 40).contains(stride))
+            && of_tile[0] == 64
+            && of_tile.iter().all(|&elements| (1..=256).contains(&elements))
+            && of_tile[2..].iter().chain(steps).all(|&one| one == 1)
+            && [interleave, fill] == [0, 0]
+            && swizzle == OF_128_BYTES;
+        if !fits {
+            return Err(Status::INVALID_VALUE);
+        }
+        let mut words = [0; 16];
+        words[0] = address;
+        words[1..=rank].copy_from_slice(extents);
+        words[6] = 1;
+        strides.iter().enumerate().for_each(|(number, stride)| words[7 + number] = stride / 2);
+        words[11] = of_tile[1].into();
+        unsafe { put(map, words) }
+    })
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuLaunchKernel(
     function: usize,

@@ -22,12 +22,36 @@ kernel k
 "
         )
     };
-    let own = "contraction(tile=64x64, depth=64, group=64x64, f16, stages=4)";
+    let own = "contraction(tile=64x64, depth=64, group=64x64, f16, stages=4";
     let other = "contraction(tile=16x64, depth=64, warp=16x16, f16)";
-    for left in ["i0 * 136 + r0", "i0 + r0 * 70"] {
+    // Tiles of lines that begin at multiples of 16 bytes are copied as a whole.
+    for (left, copied) in [("i0 * 136 + r0", ", bulk)"), ("i0 + r0 * 70", ")")] {
         for right in ["i1 * 136 + r0", "i1 + r0 * 72"] {
-            check_beside(&product(left, right), own, other);
+            check_beside(&product(left, right), &format!("{own}{copied}"), other);
         }
+    }
+    // Of each batch, what is beyond its rows, columns and terms is nothing, though another batch follows.
+    for right in ["i0 * 9792 + i2 * 136 + r0", "i0 * 9792 + i2 + r0 * 72"] {
+        let text = format!(
+            "\
+kernel k
+  map i0 < n_i0 = 2
+  map i1 < 70
+  map i2 < 72
+  reduce r0 < 136
+  input in0: bf16 [19048]
+  input in1: bf16 [19584]
+  output out0: bf16 [10080]
+  v0: f32 = load in0[i0 * 9520 + i1 * 136 + r0 + 8]
+  v1: f32 = load in1[{right}]
+  v2: f32 = mul v0 v1
+  v3: f32 = reduce sum over r0 of v2
+  v4: f32 = cast v3 to bf16
+  store out0[i0 * 5040 + i1 * 72 + i2] = v4
+"
+        );
+        let own = "contraction(tile=128x128, depth=64, group=64x128, bf16, stages=4, bulk)";
+        check_beside(&text, own, &other.replace(", f16", ", bf16"));
     }
     check_beside(
         "\

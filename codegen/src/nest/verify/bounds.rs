@@ -9,10 +9,11 @@ use rustc_hash::FxHashMap;
 
 use super::error::{NestError, array, name};
 use crate::index::{Atom, AxisId, IndexExpr, gcd};
-use crate::nest::stmt::{Arithmetic, Builtin, Expr, GROUP_ROWS, GROUP_THREADS, Step, Stmt, Type};
+use crate::nest::stmt::{Arithmetic, Builtin, BulkStep, Expr, GROUP_ROWS, GROUP_THREADS, Step, Stmt, Type};
 use crate::nest::text::expression;
 use crate::nest::variable::Var;
 use crate::nest::{Function, Nest, Parameter};
+use crate::schedule::TensorMap;
 
 /// Different sums that are bounded for one.
 const MOST_STEPS: usize = 20_000;
@@ -119,6 +120,17 @@ impl Traversal<'_> {
                 let width = IndexExpr::constant(copying.width as i64);
                 self.elements(copying.shared, &copying.at, &width)?;
                 self.elements(copying.buffer, &copying.index, &width)?;
+            }
+            Stmt::Bulk(BulkStep::Begin(copy)) => {
+                let len = self.nest.maps.get(copy.map as usize).map_or(0, TensorMap::tile_elements);
+                self.elements(copy.shared, &copy.at, &IndexExpr::constant(len as i64))?;
+                self.elements(copy.arrived, &copy.slot, &IndexExpr::constant(1))?;
+            }
+            Stmt::Bulk(BulkStep::Await { arrived, slot, .. }) => {
+                self.elements(*arrived, slot, &IndexExpr::constant(1))?;
+            }
+            Stmt::Bulk(BulkStep::Expect { arrived, slots, .. }) => {
+                self.elements(*arrived, &Expr::Int(0), &IndexExpr::constant((*slots).into()))?;
             }
             Stmt::MultiplyMatrices(product) => {
                 let is_own =

@@ -6,7 +6,7 @@ use super::error::{NestError, array, name};
 use crate::DType;
 use crate::index::{AxisId, IndexExpr};
 use crate::intrinsics::lanes::has_scan;
-use crate::nest::stmt::{Arithmetic, Copying, Expr, Scanning, SortBy, SortPart, SortedRow, Step, Stmt, Type};
+use crate::nest::stmt::{Arithmetic, BulkCopy, BulkStep, Copying, Expr, Scanning, SortBy, SortPart, SortedRow, Step, Stmt, Type};
 use crate::nest::text::{expression, type_text};
 use crate::nest::variable::{Space, Var};
 use crate::nest::{Function, Nest, Parameter};
@@ -155,6 +155,7 @@ impl Scope<'_> {
                 self.elements(*buffer, index, Type::Memory(*dtype))?;
                 condition.iter().try_for_each(|condition| self.expect(condition, TRUTH))
             }
+            Stmt::Bulk(step) => self.bulk(step),
             Stmt::MultiplyMatrices(product) => {
                 self.changes(product.sums)?;
                 let own = Type::Memory(product.dtype);
@@ -201,6 +202,29 @@ impl Scope<'_> {
             | Stmt::If { .. }
             | Stmt::InTurns { .. }
             | Stmt::Block(_) => Ok(()),
+        }
+    }
+
+    fn bulk(&mut self, step: &BulkStep) -> Result<(), NestError> {
+        let counters = Type::Register(DType::I64);
+        match step {
+            BulkStep::Expect { arrived, .. } => self.elements(*arrived, &Expr::Int(0), counters),
+            BulkStep::Begin(copy) => {
+                let BulkCopy { map, positions, shared, at, arrived, slot } = &**copy;
+                let known = self.nest.maps.get(*map as usize);
+                let Some(map) = known.filter(|map| map.axes.len() == positions.len()) else {
+                    return Err(NestError::Unsupported { op: "a tile of no map", dtype: DType::I64 });
+                };
+                let dtype = self.nest.kernel.buffers[map.buffer.index()].dtype;
+                self.changes(*shared)?;
+                self.elements(*shared, at, Type::Memory(dtype))?;
+                self.elements(*arrived, slot, counters)?;
+                positions.iter().try_for_each(|position| self.expect(position, Type::Index))
+            }
+            BulkStep::Await { arrived, slot, round } => {
+                self.elements(*arrived, slot, counters)?;
+                self.expect(round, Type::Index)
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::error::{NestError, name};
-use crate::nest::stmt::{Arithmetic, Builtin, Expr, SortBy, Step, Stmt};
+use crate::nest::stmt::{Arithmetic, Builtin, BulkStep, Expr, SortBy, Step, Stmt};
 use crate::nest::variable::{Space, Var};
 use crate::nest::{Function, Nest};
 
@@ -59,6 +59,8 @@ struct Shared {
     reads: Vec<Expr>,
     /// Copies to it have begun, and nobody has waited for any since.
     is_awaited: Option<bool>,
+    /// Those are whole tiles, which are there for all who have waited.
+    has_tiles: bool,
 }
 
 /// `(var + ahead) % parts`.
@@ -168,13 +170,23 @@ impl Traversal<'_> {
                 self.writes(copying.shared, &copying.at)?;
                 self.arrays.entry(copying.shared).or_default().is_awaited.get_or_insert(false);
             }
-            Stmt::CommitCopies => {}
-            Stmt::AwaitCopies { .. } => {
-                self.arrays
-                    .values_mut()
-                    .filter_map(|shared| shared.is_awaited.as_mut())
-                    .for_each(|own| *own = true);
+            // One thread begins them; they are there for whoever waits.
+            Stmt::Bulk(BulkStep::Begin(copy)) => {
+                self.writes(copy.shared, &copy.at)?;
+                let shared = self.arrays.entry(copy.shared).or_default();
+                shared.is_awaited.get_or_insert(false);
+                shared.has_tiles = true;
             }
+            Stmt::Bulk(BulkStep::Await { .. }) => {
+                self.awaited();
+                for shared in self.arrays.values_mut().filter(|shared| shared.has_tiles) {
+                    shared.is_written |= !shared.writes.is_empty();
+                    shared.writes.clear();
+                }
+            }
+            Stmt::Bulk(BulkStep::Expect { .. }) => {}
+            Stmt::CommitCopies => {}
+            Stmt::AwaitCopies { .. } => self.awaited(),
             Stmt::MultiplyMatrices(product) => {
                 by_warps("matrices of a warp", reached)?;
                 self.grow(product.sums, Threads);
@@ -201,6 +213,11 @@ impl Traversal<'_> {
             Stmt::Return => self.ended = self.ended.max(reached),
         }
         stmt.bodies().into_iter().try_for_each(|body| self.statements(body, reached))
+    }
+
+    fn awaited(&mut self) {
+        let copies = self.arrays.values_mut().filter_map(|shared| shared.is_awaited.as_mut());
+        copies.for_each(|own| *own = true);
     }
 
     fn defines(&mut self, var: Var, value: &Expr, is_constant: bool) -> Result<(), NestError> {

@@ -6,9 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use cudarc::driver::{CudaFunction, DriverError, result, sys};
 use cudarc::nvrtc::Ptx;
+use lazuli_codegen::DType;
+use lazuli_codegen::schedule::LINE;
+use smallvec::SmallVec;
 
 use super::{CudaDevice, CudaStream};
 use crate::runtime::cuda::cubin;
+use crate::runtime::tiles::{MapWords, Tiles};
 use crate::{Error, Result};
 
 /// A kernel may have this much shared memory, static and dynamic together, without asking for more.
@@ -41,6 +45,45 @@ impl CudaKernel {
         let most =
             self.device.context.attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
         Some((registers, f64::from(blocks * threads) / f64::from(most.ok()?)))
+    }
+
+    /// The driver's map of such tiles of a buffer.
+    ///
+    /// # Errors
+    /// [`Error::Device`], as for a buffer that does not begin at a multiple of 16 bytes.
+    pub(crate) fn tensor_map(&self, tiles: &Tiles, address: u64) -> Result<MapWords> {
+        let mut map = MapWords([0; 16]);
+        let ty = match tiles.dtype {
+            DType::BF16 => sys::CUtensorMapDataType::CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+            _ => sys::CUtensorMapDataType::CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+        };
+        let rank = tiles.axes.len();
+        let extents: SmallVec<[u64; 5]> = tiles.axes.iter().map(|axis| axis.0).collect();
+        // Neighbours are no stride.
+        let strides: SmallVec<[u64; 5]> = tiles.axes.iter().skip(1).map(|axis| axis.1).collect();
+        let mut of_tile: SmallVec<[u32; 5]> = smallvec::smallvec![1; rank];
+        (of_tile[0], of_tile[1]) = (LINE, tiles.lines);
+        let steps: SmallVec<[u32; 5]> = smallvec::smallvec![1; rank];
+        // SAFETY: `enter` has found the driver, whose devices with such copies have this function; all lists are as long as the rank,
+        // but for the strides, which are one less; the map is 128 bytes, and aligned to as many.
+        let status = unsafe {
+            sys::cuTensorMapEncodeTiled(
+                std::ptr::from_mut(&mut map).cast(),
+                ty,
+                rank as u32,
+                (address + tiles.first) as *mut c_void,
+                extents.as_ptr(),
+                strides.as_ptr(),
+                of_tile.as_ptr(),
+                steps.as_ptr(),
+                sys::CUtensorMapInterleave::CU_TENSOR_MAP_INTERLEAVE_NONE,
+                sys::CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_128B,
+                sys::CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                sys::CUtensorMapFloatOOBfill::CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+            )
+        };
+        let failed = |error| self.device.failed(&format!("tensor map of kernel {}", self.name), error);
+        status.result().map(|()| map).map_err(failed)
     }
 
     /// The driver's handle.
