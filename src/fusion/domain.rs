@@ -7,6 +7,11 @@ use crate::graph::maps::{Map, MapId, Maps};
 use lazuli_codegen::index::{AxisId, IndexExpr};
 use lazuli_codegen::schedule::share::NEAR_LENGTH;
 
+/// Elements of a column that one thread goes down, the columns of a block of longer ones, and the blocks of a multiprocessor.
+const SHORT: usize = 32;
+const COLUMNS_OF_BLOCK: usize = 16;
+const BLOCKS_OF_PROCESSOR: usize = 4;
+
 /// The rows of a reduction.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Rows {
@@ -83,6 +88,17 @@ impl Rows {
             row: map(&row),
             first: map(&first),
         }
+    }
+
+    /// The share of the processors that have nothing to do where blocks have whole rows, or whole columns of which a block has a few,
+    /// which are neighbours: a multiprocessor has several such blocks. A thread has short ones to itself; rows that are kept are read once.
+    pub(super) fn idle_again(&self, figures: &TargetFigures) -> f64 {
+        if self.length <= SHORT || self.is_kept {
+            return 0.0;
+        }
+        let of_processor = if self.is_consecutive { 1 } else { COLUMNS_OF_BLOCK * BLOCKS_OF_PROCESSOR };
+        let full = (of_processor * figures.processors as usize).max(1);
+        (1.0 - self.results as f64 / full as f64).max(0.0)
     }
 
     /// Whether there is one row, of neighbours in memory.

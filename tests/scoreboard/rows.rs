@@ -25,7 +25,8 @@ fn softmax() -> Group {
             let shape = [x.at(4096, 3), x.at(1024, 37)];
             vec![x.halves(DType::BF16, shape).softmax(-1)]
         }),
-        row("softmax of columns", |x| vec![x.rows().softmax(0)]),
+        row("softmax of columns", |x| vec![x.rows().softmax(0)])
+            .because("right: too few columns for all multiprocessors, which share the first pass"),
         row("softmax of a middle axis", |x| {
             let shape = [x.at(64, 2), x.at(32, 5), x.at(1024, 9)];
             vec![x.floats(shape).softmax(1)]
@@ -122,7 +123,8 @@ fn norms() -> Group {
         row("column standardisation", |x| {
             let x = x.rows();
             vec![(&x - x.mean_keepdim(0)) / (x.std_keepdim(0, 1) + 1e-6)]
-        }),
+        })
+        .because("right: too few columns for all multiprocessors, which share the first pass"),
         row("rows scaled to 0..1", |x| {
             let x = x.rows();
             let (least, most) = x.aminmax_keepdim(1);
@@ -163,7 +165,8 @@ fn of_channels() -> Group {
             let y = x.images();
             let (var, mean) = y.var_mean_keepdim([0, 2, 3], 0);
             vec![(y - &mean) / (&var + 1e-5).sqrt(), mean, var]
-        }),
+        })
+        .because("right: too few channels for all multiprocessors, which share the first pass"),
         row("ResNet block: norm, add, relu", |x| {
             let (y, shortcut) = (x.images(), x.images());
             let channels = extent(&y, 1);

@@ -18,6 +18,9 @@ use crate::{Language, ReduceOp};
 /// longer row.
 const KEPT_BYTES: u64 = 64;
 
+/// Elements of rows that have as many threads as there can be, where there is not a row for each multiprocessor.
+const LEAST_OF_FEW: u64 = 8192;
+
 /// Shared memory with which the threads of a block combine what each has of a row, a reduction: 32 warps, two values of 8
 /// bytes.
 const COMBINING_BYTES: u64 = 512;
@@ -76,7 +79,11 @@ pub(super) fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures
                 _ => None,
             };
             let read_again = || match (splits, is_argument) {
-                (1, false) => Row { threads: again(kernel, axes, length), turns: 0, shared_bytes: 0 },
+                (1, false) => {
+                    let is_few = rows < u64::from(figures.processors) && length >= LEAST_OF_FEW;
+                    let threads = if is_few { 1024 } else { again(kernel, axes, length) };
+                    Row { threads, turns: 0, shared_bytes: 0 }
+                }
                 _ => Row { threads: THREADS, turns: 0, shared_bytes: 0 },
             };
             let Row { threads: threads_per_row, turns: persistent, shared_bytes } =
