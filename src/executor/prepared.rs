@@ -205,7 +205,8 @@ impl Command {
         // What is empty is not launched.
         let spaces = code.emitted.workspaces.iter().filter(|_| !kernel.is_empty());
         // Kernels with maps have one part.
-        let maps = code.emitted.maps.iter().zip(std::iter::repeat(kernel.parts.first().zip(storage.parts.first())));
+        let maps =
+            code.emitted.maps.iter().zip(std::iter::repeat(kernel.parts.first().zip(storage.parts.first())));
         let maps = maps.map(|(map, part)| {
             let (part, places) = part.ok_or_else(missing)?;
             let place = *places.get(map.buffer.index()).ok_or_else(missing)?;

@@ -288,6 +288,12 @@ impl<'a> Analyser<'a> {
         }
         let mut analysis = Analysis { hero, ..Analysis::default() };
         self.count(&mut analysis, nodes, outputs, rows.as_ref());
+        let stores = |rows: &Rows| outputs.iter().any(|&id| self.facts.of(id).elements == rows.full_elements);
+        if let Some(rows) = rows.as_ref().filter(|rows| passes > 1 && stores(rows)) {
+            let (figures, work) = (&self.facts.figures, &mut analysis.work);
+            let longer = rows.idle_again(figures) * figures.few_again;
+            work.operations += work.bytes() as f64 / figures.bandwidth * longer * figures.operations;
+        }
         if let Some(rows) = rows.filter(|_| self.shares_all) {
             analysis.work.operations *= rows.waste;
         }

@@ -131,7 +131,7 @@ impl TargetFigures {
         busy: 67_584.0,
         between_scans: 0.0,
         // Softmax of 1024 columns of 4096 takes 41 µs on an H200, in 64 blocks; of what a copy takes, 11. Batch norm of 32 channels 25, of 5.
-        few_again: 4.0,
+        few_again: 2.5,
         turn: 0.0,
         overlap: 0.95,
         alone: 0.0,

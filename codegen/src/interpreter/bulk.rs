@@ -3,9 +3,9 @@
 use rustc_hash::FxHashMap;
 
 use super::{Machine, Result, Value, broken};
+use crate::nest::stmt::Type;
 use crate::nest::stmt::{BulkCopy, BulkStep};
 use crate::nest::variable::Var;
-use crate::nest::stmt::Type;
 use crate::schedule::LINE;
 
 /// What a block knows of its copies.
@@ -49,7 +49,8 @@ impl Machine<'_> {
     fn begin_tile(&mut self, copy: &BulkCopy, thread: usize) -> Result<()> {
         let one = |machine: &mut Self, expr| machine.indices(expr, &[thread]).map(|all| all[0]);
         let map = self.nest.maps.get(copy.map as usize).ok_or_else(|| broken("a tile of no map"))?.clone();
-        let positions = copy.positions.iter().map(|position| one(self, position)).collect::<Result<Vec<i64>>>()?;
+        let positions =
+            copy.positions.iter().map(|position| one(self, position)).collect::<Result<Vec<i64>>>()?;
         let (to, slot) = (one(self, &copy.at)?, one(self, &copy.slot)?);
         let extents: Vec<i64> =
             map.axes.iter().map(|&(axis, _)| self.nest.kernel.axis(axis).extent as i64).collect();
@@ -91,7 +92,10 @@ impl Machine<'_> {
         let arrived = self.bulk.arrived.get(&slot).copied().unwrap_or(0);
         match copies > 0 && i64::from(arrived) == i64::from(copies) * (round + 1) {
             true => Ok(()),
-            false => Err(broken(format!("{arrived} copies have arrived, {copies} for each of {} rounds", round + 1))),
+            false => Err(broken(format!(
+                "{arrived} copies have arrived, {copies} for each of {} rounds",
+                round + 1
+            ))),
         }
     }
 }

@@ -335,7 +335,9 @@ impl<'a> Machine<'a> {
             Var::Parameter(Parameter::Argument(ArgumentId(number))) => {
                 self.call.arguments.get(number as usize).copied().map(Value::Number)
             }
-            Var::Parameter(Parameter::Buffer(_) | Parameter::Checks | Parameter::Workspace(_) | Parameter::Map(_)) => None,
+            Var::Parameter(
+                Parameter::Buffer(_) | Parameter::Checks | Parameter::Workspace(_) | Parameter::Map(_),
+            ) => None,
             Var::Local(id) => match of_thread.locals[id.index()] {
                 Slot::Plain(value) => value,
                 _ => None,

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::OnceLock;
 
-use super::{copies, lines};
 use super::primary::call;
+use super::{copies, lines};
 use crate::ops::Spelling;
 use crate::{BinaryOp, Language, UnaryOp};
 

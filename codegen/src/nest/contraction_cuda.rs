@@ -6,9 +6,9 @@
 //! follows from the sums is computed from them where they are. Each sum has its terms in order; where the terms are split
 //! among blocks, the last block adds up what the others have left, in order.
 
-pub(super) mod plan;
 mod bulk;
 mod exchange;
+pub(super) mod plan;
 mod products;
 mod tiles;
 

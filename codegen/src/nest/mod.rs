@@ -75,8 +75,8 @@ use std::sync::OnceLock;
 use crate::index::AxisId;
 use crate::ir::{ArgumentId, AxisKind, BufferId, Kernel};
 use crate::schedule::{
-    Contraction, Launch, RowContraction, Scatters, Schedule, Sorts, by_quotients, cooperative, for_schedule,
-    reductions_of_columns, tiled, unrolled_by_parts, unrolled_by_quotients, TensorMap,
+    Contraction, Launch, RowContraction, Scatters, Schedule, Sorts, TensorMap, by_quotients, cooperative,
+    for_schedule, reductions_of_columns, tiled, unrolled_by_parts, unrolled_by_quotients,
 };
 use crate::{Language, Refusal, intrinsics};
 pub(crate) use resources::PARAMETER_BYTES;

@@ -5,8 +5,8 @@ mod expressions;
 use rustc_hash::FxHashMap;
 
 use super::stmt::{
-    BulkCopy, BulkStep, Copying, Expr, GroupFactor, GroupProduct, Lines, LoopHint, MatrixProduct, Pairing, ProductStep, Scanning,
-    SortBy, SortedRow, Sorting, Step, Stmt, TileProduct, Turning, Type,
+    BulkCopy, BulkStep, Copying, Expr, GroupFactor, GroupProduct, Lines, LoopHint, MatrixProduct, Pairing,
+    ProductStep, Scanning, SortBy, SortedRow, Sorting, Step, Stmt, TileProduct, Turning, Type,
 };
 use super::text::LANE;
 use super::variable::{Local, LocalId, Space, Var};

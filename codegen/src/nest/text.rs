@@ -5,8 +5,8 @@
 use std::fmt::Write;
 
 use super::stmt::{
-    Arithmetic, Builtin, BulkCopy, BulkStep, Copying, Expr, GroupFactor, GroupProduct, Lines, LoopHint, MatrixProduct, Pairing,
-    ProductStep, Scanning, SortBy, Sorting, Step, Stmt, TileProduct, Turning, Type,
+    Arithmetic, Builtin, BulkCopy, BulkStep, Copying, Expr, GroupFactor, GroupProduct, Lines, LoopHint,
+    MatrixProduct, Pairing, ProductStep, Scanning, SortBy, Sorting, Step, Stmt, TileProduct, Turning, Type,
 };
 use super::variable::{Local, Space, Var};
 use super::{Function, Nest, Workspace, parameter_name};

@@ -3,8 +3,8 @@
 use smallvec::SmallVec;
 
 use super::stmt::{
-    BulkCopy, BulkStep, Copying, Expr, GroupProduct, MatrixProduct, Pairing, Scanning, SortBy, SortedRow, Sorting, Step, Stmt,
-    TileProduct, Turning,
+    BulkCopy, BulkStep, Copying, Expr, GroupProduct, MatrixProduct, Pairing, Scanning, SortBy, SortedRow,
+    Sorting, Step, Stmt, TileProduct, Turning,
 };
 use super::variable::Var;
 

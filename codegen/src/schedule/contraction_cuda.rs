@@ -4,9 +4,9 @@ use super::contraction::{Contraction, Product};
 use super::depth::positions;
 use super::facts::{ACCESS_BYTES, Figures};
 use super::instructions::Instruction;
+use super::tensor_map::TensorMap;
 use crate::index::AxisId;
 use crate::ir::{Kernel, ValueId, ValueOp};
-use super::tensor_map::TensorMap;
 use crate::{DType, Refusal};
 
 /// How the threads of a block compute a tile of the results: tiles of both factors, some terms at a time, go through shared

@@ -78,13 +78,14 @@ pub(super) fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures
                 (1, false) => Row::kept(kernel, length, vector, figures),
                 _ => None,
             };
-            let read_again = || match (splits, is_argument) {
-                (1, false) => {
-                    let is_few = rows < u64::from(figures.processors) && length >= LEAST_OF_FEW;
-                    let threads = if is_few { 1024 } else { again(kernel, axes, length) };
-                    Row { threads, turns: 0, shared_bytes: 0 }
-                }
-                _ => Row { threads: THREADS, turns: 0, shared_bytes: 0 },
+            let is_few = rows < u64::from(figures.processors) && length >= LEAST_OF_FEW;
+            let read_again = || {
+                let threads = match (splits, is_argument) {
+                    (1, _) if is_few => 1024,
+                    (1, false) => again(kernel, axes, length),
+                    _ => THREADS,
+                };
+                Row { threads, turns: 0, shared_bytes: 0 }
             };
             let Row { threads: threads_per_row, turns: persistent, shared_bytes } =
                 row.unwrap_or_else(read_again);

@@ -70,7 +70,8 @@ impl TensorMap {
         let rank = |axis: AxisId| inner.iter().position(|&other| other == axis).unwrap_or(inner.len());
         place(own)?;
         axes.sort_by_key(|&(axis, _)| (rank(axis), axis));
-        let fits = axes.len() <= MOST_MAPPED && axes[0].1 == 1 && axes[1..].iter().all(|&(_, step)| is_whole(step));
+        let fits =
+            axes.len() <= MOST_MAPPED && axes[0].1 == 1 && axes[1..].iter().all(|&(_, step)| is_whole(step));
         fits.then(|| TensorMap { buffer: *buffer, first, lines: lines(is_along), axes })
     }
 }

@@ -4,7 +4,9 @@ use super::Printer;
 use crate::DType;
 use crate::intrinsics;
 use crate::nest::Parameter;
-use crate::nest::stmt::{BulkStep, Expr, Lines, ProductStep, SortBy, Sorting, Stmt, TileProduct, Turning, Type};
+use crate::nest::stmt::{
+    BulkStep, Expr, Lines, ProductStep, SortBy, Sorting, Stmt, TileProduct, Turning, Type,
+};
 use crate::nest::variable::Var;
 
 impl Printer<'_> {

@@ -182,10 +182,6 @@ impl Analyser<'_> {
             work.operations += begun * facts.figures.turn;
         }
         self.count_bytes(work, outputs);
-        if let Some(rows) = rows.filter(|_| stores_rows) {
-            let idle = rows.idle_again(&facts.figures) * facts.figures.few_again;
-            work.operations += work.bytes() as f64 / facts.figures.bandwidth * idle * facts.figures.operations;
-        }
     }
 
     /// Simple operations of an element. The elements in order and where they come from are of one sort, which counts once.

@@ -494,8 +494,9 @@ pub unsafe extern "C" fn cuTensorMapEncodeTiled(
         }
         let (extents, of_tile) =
             unsafe { (std::slice::from_raw_parts(extents, rank), std::slice::from_raw_parts(of_tile, rank)) };
-        let (strides, steps) =
-            unsafe { (std::slice::from_raw_parts(strides, rank - 1), std::slice::from_raw_parts(steps, rank)) };
+        let (strides, steps) = unsafe {
+            (std::slice::from_raw_parts(strides, rank - 1), std::slice::from_raw_parts(steps, rank))
+        };
         let fits = address % 16 == 0
             && extents.iter().all(|extent| (1..=1 << 32).contains(extent))
             && strides.iter().all(|stride| stride % 16 == 0 && (1..1 << 40).contains(stride))

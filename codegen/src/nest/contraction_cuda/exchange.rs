@@ -6,9 +6,9 @@ use crate::nest::INDEX;
 use crate::nest::accumulate::{mul_add, set};
 use crate::nest::emitter::Emitter;
 use crate::nest::loops::counting;
+use crate::nest::scatter::TRUTH;
 use crate::nest::stmt::Arithmetic::{Add, Div, Less, Mul, Rem};
 use crate::nest::stmt::{Expr, LoopHint};
-use crate::nest::scatter::TRUTH;
 use crate::nest::variable::Var;
 
 impl<'k> Writer<'k> {

@@ -6,7 +6,9 @@ use super::error::{NestError, array, name};
 use crate::DType;
 use crate::index::{AxisId, IndexExpr};
 use crate::intrinsics::lanes::has_scan;
-use crate::nest::stmt::{Arithmetic, BulkCopy, BulkStep, Copying, Expr, Scanning, SortBy, SortPart, SortedRow, Step, Stmt, Type};
+use crate::nest::stmt::{
+    Arithmetic, BulkCopy, BulkStep, Copying, Expr, Scanning, SortBy, SortPart, SortedRow, Step, Stmt, Type,
+};
 use crate::nest::text::{expression, type_text};
 use crate::nest::variable::{Space, Var};
 use crate::nest::{Function, Nest, Parameter};
