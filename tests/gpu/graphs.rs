@@ -1,6 +1,7 @@
 //! Calls of compiled functions that a GPU gets as one graph.
 
 use super::*;
+use lazuli::Target;
 
 /// What the calls of a compiled function are that a GPU gets as one graph: none if the user wants none.
 fn replays(calls: u64) -> u64 {
@@ -14,6 +15,35 @@ fn branches([x, y]: [Tensor; 2]) -> [Tensor; 3] {
     let (first, second) = (&a * b.sum(0), &b * a.sum(0));
     let both = &first - &second;
     [first, second, both]
+}
+
+/// Products whose tiles are copied by tensor maps get maps of each call's own buffers.
+#[test]
+fn products_in_a_graph_are_of_each_calls_factors() {
+    let Some((gpu, _alone)) = gpu() else { return };
+    let layers = |[x, w]: [Tensor; 2]| {
+        let y = x.matmul(&w).relu();
+        [y.matmul(&w), y.sum(1)]
+    };
+    let factor = |n: usize, rows: usize| {
+        let values = (0..rows * 72).map(|k| ((k * 7 + n * 5) % 23) as f32 / 8.0 - 1.0);
+        let factor = Tensor::from_vec(values.collect(), [rows, 72]).cast(DType::F16).to(&gpu);
+        factor.eval().unwrap();
+        factor
+    };
+    let results = layers([factor(0, 70), factor(1, 72)]);
+    let explained = lazuli::compile_for(&results, &Target::cuda("sm_90")).unwrap().explain().to_string();
+    assert!(explained.contains(", bulk"), "{explained}");
+    let f = compile(layers);
+    let numbers = |results: [Tensor; 2]| {
+        eval(&results).unwrap();
+        results.map(|y| y.cast(DType::F32).to_vec::<f32>().unwrap())
+    };
+    for n in 0..6 {
+        let (x, w) = (factor(n, 70), factor(n + 10, 72));
+        let results = numbers(f.call([&x, &w]).unwrap());
+        assert!(results == numbers(layers([x, w])), "call {n}");
+    }
 }
 
 #[test]

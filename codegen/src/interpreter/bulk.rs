@@ -30,10 +30,10 @@ const CHUNKS: i64 = 8;
 impl Machine<'_> {
     pub(super) fn bulk(&mut self, step: &BulkStep, active: &[usize]) -> Result<()> {
         match (step, active) {
-            (BulkStep::Await { arrived, slot, round }, _) => {
-                let (slots, rounds) = (self.indices(slot, active)?, self.indices(round, active)?);
+            (BulkStep::Await(of), _) => {
+                let (slots, rounds) = (self.indices(&of.slot, active)?, self.indices(&of.round, active)?);
                 for (slot, round) in slots.into_iter().zip(rounds) {
-                    self.await_tiles((*arrived, slot), round, active[0])?;
+                    self.await_tiles((of.arrived, slot), round, active[0])?;
                 }
                 Ok(())
             }
@@ -68,7 +68,7 @@ impl Machine<'_> {
                     true => self.read(map.buffer.into(), from, thread)?,
                     false => Value::Index(0).held(ty),
                 };
-                let chunk = column / CHUNKS ^ line % CHUNKS;
+                let chunk = (column / CHUNKS) ^ (line % CHUNKS);
                 let place = to + line * i64::from(LINE) + chunk * CHUNKS + column % CHUNKS;
                 self.put_at(copy.shared, place, thread, None)?;
                 elements.push((place, value));

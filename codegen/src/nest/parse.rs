@@ -5,8 +5,8 @@ mod expressions;
 use rustc_hash::FxHashMap;
 
 use super::stmt::{
-    BulkCopy, BulkStep, Copying, Expr, GroupFactor, GroupProduct, Lines, LoopHint, MatrixProduct, Pairing,
-    ProductStep, Scanning, SortBy, SortedRow, Sorting, Step, Stmt, TileProduct, Turning, Type,
+    BulkCopy, BulkRound, BulkStep, Copying, Expr, GroupFactor, GroupProduct, Lines, LoopHint, MatrixProduct,
+    Pairing, ProductStep, Scanning, SortBy, SortedRow, Sorting, Step, Stmt, TileProduct, Turning, Type,
 };
 use super::text::LANE;
 use super::variable::{Local, LocalId, Space, Var};
@@ -303,7 +303,8 @@ impl<'t, 'a> Reader<'t, 'a> {
             }
             "await_tiles" => {
                 let (arrived, slot) = self.element(true)?;
-                Stmt::Bulk(BulkStep::Await { arrived, slot, round: self.after("round")? })
+                let round = BulkRound { arrived, slot, round: self.after("round")? };
+                Stmt::Bulk(BulkStep::Await(Box::new(round)))
             }
             "commit_copies" => Stmt::CommitCopies,
             "await_copies" => {

@@ -8,7 +8,7 @@ use super::variable::Var;
 use crate::index::{Bound, IndexExpr};
 pub use crate::intrinsics::{Lines, SortPart};
 use crate::{BinaryOp, DType, ReduceOp, Scalar, UnaryOp};
-pub use bulk::{BulkCopy, BulkStep};
+pub use bulk::{BulkCopy, BulkRound, BulkStep};
 pub(crate) use groups::{GROUP_LINE, GROUP_ROWS, GROUP_TERMS, GROUP_THREADS};
 pub use groups::{GroupFactor, GroupProduct, ProductStep};
 pub use packed::{Pairing, TileProduct, Turning};

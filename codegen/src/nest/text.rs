@@ -155,8 +155,8 @@ impl Writer<'_> {
                 let (shared, arrived) = (self.element(*shared, at), self.element(*arrived, slot));
                 format!("begin_tile {shared} = {map} at {positions} as {arrived}")
             }
-            Stmt::Bulk(BulkStep::Await { arrived, slot, round }) => {
-                format!("await_tiles {} round {}", self.element(*arrived, slot), self.expr(round))
+            Stmt::Bulk(BulkStep::Await(of)) => {
+                format!("await_tiles {} round {}", self.element(of.arrived, &of.slot), self.expr(&of.round))
             }
             Stmt::CommitCopies => "commit_copies".to_string(),
             Stmt::AwaitCopies { but } => format!("await_copies but {but}"),

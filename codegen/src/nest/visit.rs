@@ -3,8 +3,8 @@
 use smallvec::SmallVec;
 
 use super::stmt::{
-    BulkCopy, BulkStep, Copying, Expr, GroupProduct, MatrixProduct, Pairing, Scanning, SortBy, SortedRow,
-    Sorting, Step, Stmt, TileProduct, Turning,
+    BulkCopy, BulkRound, BulkStep, Copying, Expr, GroupProduct, MatrixProduct, Pairing, Scanning, SortBy,
+    SortedRow, Sorting, Step, Stmt, TileProduct, Turning,
 };
 use super::variable::Var;
 
@@ -127,7 +127,10 @@ macro_rules! parts {
                         parts.extend(positions);
                         parts.extend([at, slot]);
                     }
-                    Stmt::Bulk(BulkStep::Await { slot, round, .. }) => parts.extend([slot, round]),
+                    Stmt::Bulk(BulkStep::Await(of)) => {
+                        let BulkRound { slot, round, .. } = &$($mutable)? **of;
+                        parts.extend([slot, round]);
+                    }
                     Stmt::MultiplyMatrices(product) => {
                         let MatrixProduct { left_at, right_at, sums_at, .. } = &$($mutable)? **product;
                         parts.extend([left_at, right_at, sums_at]);
@@ -182,9 +185,8 @@ macro_rules! parts {
                         let BulkCopy { shared, arrived, .. } = &$($mutable)? **copy;
                         parts.extend([shared, arrived]);
                     }
-                    Stmt::Bulk(BulkStep::Expect { arrived, .. } | BulkStep::Await { arrived, .. }) => {
-                        parts.push(arrived);
-                    }
+                    Stmt::Bulk(BulkStep::Expect { arrived, .. }) => parts.push(arrived),
+                    Stmt::Bulk(BulkStep::Await(of)) => parts.push(&$($mutable)? of.arrived),
                     Stmt::MultiplyMatrices(product) => {
                         let MatrixProduct { left, right, sums, .. } = &$($mutable)? **product;
                         parts.extend([left, right, sums]);

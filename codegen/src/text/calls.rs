@@ -105,8 +105,8 @@ impl Printer<'_> {
                 let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
                 intrinsics::begin_tile(copy.positions.len(), &arguments, &mut self.helpers)
             }
-            BulkStep::Await { arrived, slot, round } => {
-                let arguments = [self.element_of(*arrived, slot), self.expr(round)];
+            BulkStep::Await(of) => {
+                let arguments = [self.element_of(of.arrived, &of.slot), self.expr(&of.round)];
                 intrinsics::tiles("await", &arguments.each_ref().map(String::as_str), &mut self.helpers)
             }
         }

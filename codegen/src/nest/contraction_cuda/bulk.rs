@@ -7,7 +7,9 @@ use crate::nest::accumulate::mul_add;
 use crate::nest::emitter::Emitter;
 use crate::nest::loops::counting;
 use crate::nest::stmt::Arithmetic::{Add, Div, Equal, Less, Mul, Rem};
-use crate::nest::stmt::{Builtin, BulkCopy, BulkStep, Expr, GROUP_LINE, LoopHint, ProductStep, Stmt, Type};
+use crate::nest::stmt::{
+    Builtin, BulkCopy, BulkRound, BulkStep, Expr, GROUP_LINE, LoopHint, ProductStep, Stmt, Type,
+};
 use crate::nest::variable::Var;
 use crate::nest::{INDEX, Nest};
 use crate::schedule::TensorMap;
@@ -56,7 +58,8 @@ impl<'k> Writer<'k> {
         emitter.open(&[], false);
         emitter.bind(self.v.slot, INDEX, self.v.step.then(Rem, count));
         let round = self.v.step.then(Div, count);
-        emitter.push(Stmt::Bulk(BulkStep::Await { arrived, slot: Expr::Name(self.v.slot), round }));
+        let round = BulkRound { arrived, slot: Expr::Name(self.v.slot), round };
+        emitter.push(Stmt::Bulk(BulkStep::Await(Box::new(round))));
         emitter.push(Stmt::Products(ProductStep::Begin));
         self.multiply_groups(emitter, tiles, sums);
         emitter.push(Stmt::Products(ProductStep::Commit));

@@ -19,14 +19,18 @@ pub enum BulkStep {
     /// Begins to copy a tile, by one thread.
     Begin(Box<BulkCopy>),
     /// Waits for the copies of a slot's round: what they bring is there then.
-    Await {
-        /// The array.
-        arrived: Var,
-        /// Which of its slots.
-        slot: Expr,
-        /// The round's number; only whether it is odd matters.
-        round: Expr,
-    },
+    Await(Box<BulkRound>),
+}
+
+/// Copies that are waited for.
+#[derive(Clone, PartialEq, Hash, Debug)]
+pub struct BulkRound {
+    /// The array that says what has arrived.
+    pub arrived: Var,
+    /// Which of its slots.
+    pub slot: Expr,
+    /// The round's number; only whether it is odd matters.
+    pub round: Expr,
 }
 
 /// A tile on its way to shared memory, in lines of 128 bytes whose chunks of 16 have changed places as those of a

@@ -126,8 +126,8 @@ impl Traversal<'_> {
                 self.elements(copy.shared, &copy.at, &IndexExpr::constant(len as i64))?;
                 self.elements(copy.arrived, &copy.slot, &IndexExpr::constant(1))?;
             }
-            Stmt::Bulk(BulkStep::Await { arrived, slot, .. }) => {
-                self.elements(*arrived, slot, &IndexExpr::constant(1))?;
+            Stmt::Bulk(BulkStep::Await(of)) => {
+                self.elements(of.arrived, &of.slot, &IndexExpr::constant(1))?;
             }
             Stmt::Bulk(BulkStep::Expect { arrived, slots, .. }) => {
                 self.elements(*arrived, &Expr::Int(0), &IndexExpr::constant((*slots).into()))?;

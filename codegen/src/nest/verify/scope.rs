@@ -223,9 +223,9 @@ impl Scope<'_> {
                 self.elements(*arrived, slot, counters)?;
                 positions.iter().try_for_each(|position| self.expect(position, Type::Index))
             }
-            BulkStep::Await { arrived, slot, round } => {
-                self.elements(*arrived, slot, counters)?;
-                self.expect(round, Type::Index)
+            BulkStep::Await(of) => {
+                self.elements(of.arrived, &of.slot, counters)?;
+                self.expect(&of.round, Type::Index)
             }
         }
     }

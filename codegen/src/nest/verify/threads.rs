@@ -177,7 +177,7 @@ impl Traversal<'_> {
                 shared.is_awaited.get_or_insert(false);
                 shared.has_tiles = true;
             }
-            Stmt::Bulk(BulkStep::Await { .. }) => {
+            Stmt::Bulk(BulkStep::Await(_)) => {
                 self.awaited();
                 for shared in self.arrays.values_mut().filter(|shared| shared.has_tiles) {
                     shared.is_written |= !shared.writes.is_empty();
