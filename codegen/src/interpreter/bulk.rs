@@ -1,28 +1,10 @@
 //! Copies of whole tiles: what they bring is there when their round has been awaited, and until then nobody may read it.
 
-use rustc_hash::FxHashMap;
-
-use super::{Machine, Result, Value, broken};
+use super::{Machine, Result, UnderWay, Value, broken};
 use crate::nest::stmt::Type;
 use crate::nest::stmt::{BulkCopy, BulkStep};
 use crate::nest::variable::Var;
 use crate::schedule::LINE;
-
-/// What a block knows of its copies.
-#[derive(Default)]
-pub(super) struct Bulk {
-    /// Copies of a round.
-    copies: FxHashMap<Var, u32>,
-    /// Those that have arrived in a slot since the block began.
-    arrived: FxHashMap<(Var, i64), u32>,
-    under_way: Vec<UnderWay>,
-}
-
-struct UnderWay {
-    slot: (Var, i64),
-    to: Var,
-    elements: Vec<(i64, Value)>,
-}
 
 /// Chunks that change places within a line, and their elements.
 const CHUNKS: i64 = 8;

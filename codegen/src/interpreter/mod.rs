@@ -170,6 +170,23 @@ struct Copied {
     group: u32,
 }
 
+/// What a block knows of its copies of whole tiles.
+#[derive(Default)]
+struct Bulk {
+    /// Copies of a round.
+    copies: FxHashMap<Var, u32>,
+    /// Those that have arrived in a slot since the block began.
+    arrived: FxHashMap<(Var, i64), u32>,
+    under_way: Vec<UnderWay>,
+}
+
+/// A tile that is where it belongs when its round has been awaited.
+struct UnderWay {
+    slot: (Var, i64),
+    to: Var,
+    elements: Vec<(i64, Value)>,
+}
+
 /// A function under way, in one of its blocks.
 struct Machine<'a> {
     nest: &'a Nest,
@@ -181,7 +198,7 @@ struct Machine<'a> {
     locals: &'a [Local],
     threads: Vec<Thread>,
     shared: FxHashMap<LocalId, Array>,
-    bulk: bulk::Bulk,
+    bulk: Bulk,
     block: [u64; 2],
     blocks_y: u64,
     failed: Option<(u32, i64)>,
@@ -247,7 +264,7 @@ pub fn run(nest: &Nest, language: Language, call: &Call<'_>) -> Result<Results> 
         locals: &[],
         threads: Vec::new(),
         shared: FxHashMap::default(),
-        bulk: bulk::Bulk::default(),
+        bulk: Bulk::default(),
         block: [0; 2],
         blocks_y: 1,
         failed: None,
@@ -268,7 +285,7 @@ impl<'a> Machine<'a> {
             for x in 0..columns {
                 self.block = [x, y];
                 self.shared.clear();
-                self.bulk = bulk::Bulk::default();
+                self.bulk = Bulk::default();
                 self.threads = (0..width * height).map(|n| self.thread(n % width, n / width)).collect();
                 let all: Vec<usize> = (0..self.threads.len()).collect();
                 self.statements(&function.body.statements, &all)?;

@@ -36,6 +36,7 @@ mod literal;
 mod primary;
 mod random;
 mod sort;
+mod tiles;
 mod types;
 mod unary;
 mod warp;

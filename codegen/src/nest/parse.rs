@@ -1,12 +1,13 @@
 //! Loop nests from their text.
 
+mod copies;
 mod expressions;
 
 use rustc_hash::FxHashMap;
 
 use super::stmt::{
-    BulkCopy, BulkRound, BulkStep, Copying, Expr, GroupFactor, GroupProduct, Lines, LoopHint, MatrixProduct,
-    Pairing, ProductStep, Scanning, SortBy, SortedRow, Sorting, Step, Stmt, TileProduct, Turning, Type,
+    Expr, GroupFactor, GroupProduct, Lines, LoopHint, MatrixProduct, Pairing, ProductStep, Scanning, SortBy,
+    SortedRow, Sorting, Step, Stmt, TileProduct, Turning, Type,
 };
 use super::text::LANE;
 use super::variable::{Local, LocalId, Space, Var};
@@ -70,7 +71,7 @@ impl Nest {
         }
         let mut maps = Vec::new();
         while text.eat("tensor_map") {
-            maps.push(tensor_map(&kernel, text)?);
+            maps.push(TensorMap::parse(&kernel, text)?);
         }
         let parameters = parameters(&kernel, &workspaces, &maps);
         let nest = Nest { functions: Vec::new(), parameters, workspaces, maps, wide_index, kernel };
@@ -95,32 +96,6 @@ impl Nest {
             Err(error) => Err(format!("{error}\n{text}")),
             Ok((_, nest)) if nest == *self => Ok(()),
             Ok((_, nest)) => Err(format!("{text}\nreads as\n{}", nest.to_text(language))),
-        }
-    }
-}
-
-fn tensor_map(kernel: &Kernel, text: &mut Cursor<'_>) -> Result<TensorMap, ParseError> {
-    let place = text.place();
-    let name = text.word()?;
-    let buffer = (0..kernel.buffers.len() as u32).map(BufferId);
-    let buffer = buffer.into_iter().find(|id| kernel.buffers[id.index()].name == name);
-    let buffer = buffer.ok_or_else(|| text.error_at(place, format!("no buffer is called {name}")))?;
-    text.expect("[")?;
-    let first = text.number()?;
-    text.expect("]")?;
-    text.expect("lines")?;
-    let lines = text.number()?;
-    text.expect("along")?;
-    let mut axes = Vec::new();
-    loop {
-        let place = text.place();
-        let name = text.word()?;
-        let axis = (0..kernel.axes.len() as u32).map(AxisId).find(|&axis| kernel.axis(axis).name == name);
-        let axis = axis.ok_or_else(|| text.error_at(place, format!("no axis is called {name}")))?;
-        text.expect("*")?;
-        axes.push((axis, text.number()?));
-        if !text.eat(",") {
-            return Ok(TensorMap { buffer, first, lines, axes });
         }
     }
 }
@@ -282,30 +257,7 @@ impl<'t, 'a> Reader<'t, 'a> {
                 Stmt::LoadMatrices { parts, at, shared, index, dtype, turns: self.text.eat("turned") }
             }
             "copy" => self.copying()?,
-            "expect_tiles" => {
-                let arrived = self.variable(true)?;
-                let slots = self.text.number()?;
-                Stmt::Bulk(BulkStep::Expect { arrived, slots, copies: self.setting("copies")? })
-            }
-            "begin_tile" => {
-                let (shared, at) = self.element(true)?;
-                self.text.expect("=")?;
-                let map = self.text.number()?;
-                self.text.expect("at")?;
-                let mut positions = vec![self.expr()?];
-                while self.text.eat(",") {
-                    positions.push(self.expr()?);
-                }
-                self.text.expect("as")?;
-                let (arrived, slot) = self.element(true)?;
-                let copy = BulkCopy { map, positions, shared, at, arrived, slot };
-                Stmt::Bulk(BulkStep::Begin(Box::new(copy)))
-            }
-            "await_tiles" => {
-                let (arrived, slot) = self.element(true)?;
-                let round = BulkRound { arrived, slot, round: self.after("round")? };
-                Stmt::Bulk(BulkStep::Await(Box::new(round)))
-            }
+            kind @ ("expect_tiles" | "begin_tile" | "await_tiles") => Stmt::Bulk(self.bulk(kind)?),
             "commit_copies" => Stmt::CommitCopies,
             "await_copies" => {
                 self.text.expect("but")?;
@@ -376,15 +328,6 @@ impl<'t, 'a> Reader<'t, 'a> {
                 Stmt::VectorStore { array, at, buffer, index, dtype, width }
             }
         })
-    }
-
-    fn copying(&mut self) -> Result<Stmt, ParseError> {
-        let (shared, at) = self.element(true)?;
-        self.text.expect("=")?;
-        let (buffer, index) = self.element(false)?;
-        let (width, dtype) = (self.setting("width")?, self.of_dtype()?);
-        let condition = if self.text.eat("where") { Some(self.expr()?) } else { None };
-        Ok(Stmt::BeginCopy(Box::new(Copying { shared, at, buffer, index, dtype, width, condition })))
     }
 
     /// Tables, and an array out of one.

@@ -5,7 +5,7 @@ use crate::index::{Atom, AxisId};
 use crate::ir::{BufferId, Kernel, ValueId, ValueOp};
 
 /// The most axes that a map has, and bytes that their steps are multiples of (CUDA's `cuTensorMapEncodeTiled`).
-pub const MOST_MAPPED: usize = 5;
+const MOST_MAPPED: usize = 5;
 const STEP_BYTES: u64 = 16;
 
 /// Where the elements of a buffer are along some axes, of which a tile has 64 positions of the first and `lines` of the second. What is
