@@ -10,6 +10,7 @@ use super::{Call, Results, run};
 use crate::emit::nest_with;
 use crate::intrinsics::philox_uniform_f64;
 use crate::ir::Kernel;
+use crate::nest::Nest;
 use crate::schedule::{Figures, Schedule, schedule};
 use crate::{DType, Language, Scalar};
 
@@ -40,13 +41,18 @@ fn results_on(
     schedule: &Schedule,
 ) -> Result<Option<Results>, String> {
     let Ok(nest) = nest_with(kernel, language, figures, schedule) else { return Ok(None) };
+    results_of(&nest, language).map(Some)
+}
+
+fn results_of(nest: &Nest, language: Language) -> Result<Results, String> {
+    let kernel = &nest.kernel;
     let inputs = kernel.buffers.iter().filter(|buffer| !buffer.is_output).enumerate();
     let inputs: Vec<Vec<u8>> =
         inputs.map(|(number, buffer)| input(number, buffer.dtype, buffer.elements)).collect();
     let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
     let arguments: Vec<Scalar> = kernel.arguments.iter().map(|argument| argument.value).collect();
     let call = Call { arguments: &arguments, offset: &|_| 1, inputs: &inputs };
-    run(&nest, language, &call).map(Some).map_err(|fault| fault.to_string())
+    run(nest, language, &call).map_err(|fault| fault.to_string())
 }
 
 /// The first elements that are not alike.

@@ -489,7 +489,7 @@ pub unsafe extern "C" fn cuTensorMapEncodeTiled(
     const OF_128_BYTES: c_int = 3;
     answer(|| {
         let rank = rank as usize;
-        if !(2..=5).contains(&rank) || ![F16, BF16].contains(&dtype) || map as usize % 64 != 0 {
+        if !(2..=5).contains(&rank) || ![F16, BF16].contains(&dtype) || !(map as usize).is_multiple_of(64) {
             return Err(Status::INVALID_VALUE);
         }
         let (extents, of_tile) =
@@ -497,9 +497,9 @@ pub unsafe extern "C" fn cuTensorMapEncodeTiled(
         let (strides, steps) = unsafe {
             (std::slice::from_raw_parts(strides, rank - 1), std::slice::from_raw_parts(steps, rank))
         };
-        let fits = address % 16 == 0
+        let fits = address.is_multiple_of(16)
             && extents.iter().all(|extent| (1..=1 << 32).contains(extent))
-            && strides.iter().all(|stride| stride % 16 == 0 && (1..1 << 40).contains(stride))
+            && strides.iter().all(|stride| stride.is_multiple_of(16) && (1..1 << 40).contains(stride))
             && of_tile[0] == 64
             && of_tile.iter().all(|&elements| (1..=256).contains(&elements))
             && of_tile[2..].iter().chain(steps).all(|&one| one == 1)

@@ -1,6 +1,11 @@
 //! Products of groups of warps, beside those of warps.
 
-use super::check_beside;
+use super::{FIGURES, check_beside, results_of};
+use crate::Language;
+use crate::emit::nest_with;
+use crate::nest::{Nest, NestError, verify};
+use crate::schedule::Figures;
+use crate::syntax::Cursor;
 
 #[test]
 fn groups_of_warps_multiply_as_warps_do() {
@@ -84,4 +89,43 @@ kernel k
         "row_contraction(tile=128x64, columns=64, depth=64, f16, group, stages=2)",
         "row_contraction(tile=32x64, columns=64, depth=32, f16)",
     );
+}
+
+/// What a tile is copied to may be read when its round has been awaited, and only rounds that were begun may be.
+#[test]
+fn tiles_are_awaited() {
+    let text = "\
+kernel k
+  map i0 < 64
+  map i1 < 64
+  reduce r0 < 640
+  input in0: f16 [40960]
+  input in1: f16 [40960]
+  output out0: f16 [4096]
+  v0: f32 = load in0[i0 * 640 + r0]
+  v1: f32 = load in1[i1 + r0 * 64]
+  v2: f32 = mul v0 v1
+  v3: f32 = reduce sum over r0 of v2
+  v4: f32 = cast v3 to f16
+  store out0[i0 * 64 + i1] = v4
+";
+    let figures = Figures { shared_bytes: 227 << 10, warp_groups: true, ..FIGURES };
+    let schedule = "contraction(tile=64x64, depth=64, group=64x64, f16, stages=4, bulk)".parse().unwrap();
+    let nest = nest_with(&text.parse().unwrap(), Language::Cuda, &figures, &schedule).unwrap();
+    let text = nest.to_text(Language::Cuda);
+    results_of(&nest, Language::Cuda).unwrap();
+    let found = |from: &str, to: &str| {
+        let changed = text.replace(from, to);
+        assert_ne!(changed, text);
+        let (_, nest) = Nest::parse(&mut Cursor::new(&changed)).unwrap();
+        (verify(&nest, Language::Cuda), results_of(&nest, Language::Cuda).unwrap_err())
+    };
+    let (verified, fault) = found("await_tiles arrived0[slot] round step / 4", "");
+    assert_eq!(verified, Err(NestError::Unawaited("left0".into())));
+    assert!(fault.contains("before it is written"), "{fault}");
+    let (_, fault) = found("round step / 4", "round step / 4 + 1");
+    assert!(fault.contains("2 copies have arrived, 2 for each of 2 rounds"), "{fault}");
+    // The slot of the step that is being multiplied.
+    let (_, fault) = found("let other: index = (step + 3) % 4", "let other: index = (step + 4) % 4");
+    assert!(fault.contains("copies have arrived") || fault.contains("before it is written"), "{fault}");
 }
