@@ -103,6 +103,12 @@ impl Kernel {
         self.chosen.is_none_or(|chosen| chosen == architecture)
     }
 
+    /// Whether it must not spill there. What groups of warps multiply on sm_90, threads add up elsewhere, from local memory: such a text
+    /// is right there, and not meant for it.
+    fn fits_on(&self, architecture: usize) -> bool {
+        self.fits && (!self.schedule.contains("group") || ARCHITECTURES[architecture] == "sm_90")
+    }
+
     /// Whether this process has not compiled the text before, and no other has.
     fn is_new(&self) -> bool {
         static SEEN: Mutex<Option<HashSet<PathBuf>>> = Mutex::new(None);
@@ -155,7 +161,9 @@ fn compile_with(texts: &[(String, String, String)], care: Care) -> Result<(), St
     let is_known = |number: &usize| known.iter().any(|known| ARCHITECTURES[*number] == format!("sm_{known}"));
     for architecture in (0..ARCHITECTURES.len()).filter(is_known) {
         for is_optimised in [true, false] {
-            let here = |kernel: &&Kernel| kernel.is_for(architecture) && kernel.fits == is_optimised;
+            let here = |kernel: &&Kernel| {
+                kernel.is_for(architecture) && kernel.fits_on(architecture) == is_optimised
+            };
             let kernels: Vec<&Kernel> = kernels.iter().filter(here).collect();
             jobs.extend(kernels.chunks(TOGETHER).map(|part| (architecture, is_optimised, part.to_vec())));
         }
@@ -304,7 +312,8 @@ fn problems(architecture: &str, optimise: bool, kernels: &[&Kernel]) -> String {
     let mut problems = String::new();
     match nvrtc::compile(&text, &names, architecture, optimise) {
         Ok(infos) => {
-            for (kernel, info) in owners.iter().zip(infos).filter(|(kernel, _)| kernel.fits) {
+            // Who must not spill is compiled with optimisation.
+            for (kernel, info) in owners.iter().zip(infos).filter(|_| optimise) {
                 if info.stack_bytes > STACK_LIMIT || info.spill_bytes > 0 {
                     let Kernel { name, schedule, .. } = kernel;
                     let _ = write!(problems, "\n{architecture}: {name}, {schedule} spills: {info:?}");

@@ -78,10 +78,13 @@ pub(super) fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures
                 (1, false) => Row::kept(kernel, length, vector, figures),
                 _ => None,
             };
-            let is_few = rows < u64::from(figures.processors) && length >= LEAST_OF_FEW;
+            // What an argument says counts as many.
+            let is_known =
+                !kernel.axes_of_kind(AxisKind::Map).iter().any(|&axis| kernel.axis(axis).is_argument);
+            let is_few = is_known && rows < u64::from(figures.processors) && length >= LEAST_OF_FEW;
             let read_again = || {
                 let threads = match (splits, is_argument) {
-                    (1, _) if is_few => 1024,
+                    (1, false) if is_few => 1024,
                     (1, false) => again(kernel, axes, length),
                     _ => THREADS,
                 };

@@ -1,7 +1,7 @@
 //! What is known of a contraction's tiles before anything is emitted: who brings in which elements, and where the sums are.
 
 use crate::index::{AxisId, IndexExpr};
-use crate::ir::{Kernel, Store, ValueId, ValueOp};
+use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::nest::emitter::Emitter;
 use crate::nest::pointwise::split_lanes;
 use crate::schedule::{
@@ -143,26 +143,22 @@ impl Plan<'_> {
         let column = self.flat.axis(self.contraction.column);
         let lanes = self.layout().lanes;
         let is_whole = |lanes: u64| !column.is_argument && column.extent.is_multiple_of(lanes);
-        let exchanged = self.exchanged().into_iter().flatten().find(|&lanes| is_whole(lanes));
-        let vector = exchanged.unwrap_or(if is_whole(lanes) { lanes } else { 1 });
+        let vector = self.exchanged(is_whole).unwrap_or(if is_whole(lanes) { lanes } else { 1 });
         (split_lanes(self.flat, Some(self.contraction.column), vector as u32), vector)
     }
 
-    /// What lanes may exchange their results for: as many neighbours as fill an access, the most first. Warps then write whole
-    /// sectors of 32 bytes, of which two results are a part.
-    fn exchanged(&self) -> Option<[u64; 2]> {
+    /// How many neighbours lanes exchange their results for: as many as fill an access. Warps then write whole sectors of 32 bytes, of
+    /// which two results are a part. `None` if no result is stored along the columns, or is not in whole vectors.
+    fn exchanged(&self, is_whole: impl Fn(u64) -> bool) -> Option<u64> {
         self.schedule.unit.matrices()?;
         let column = self.contraction.column;
-        let is_line = |store: &Store| store.index.coefficient(column) == Some(1);
-        let mut stores = self.flat.stores.iter().filter(|store| is_line(store)).peekable();
-        stores.peek()?;
-        let size = |store: &Store| self.flat.buffers[store.buffer.index()].dtype.size();
-        let least = stores.map(size).max()?;
-        let most = if least <= 2 { EXCHANGED } else { EXCHANGED / 2 };
-        // Of as many small matrices.
-        let groups = self.layout().columns;
-        let fits = |lanes: u64| if groups.is_multiple_of(lanes / 2) { lanes } else { EXCHANGED / 2 };
-        groups.is_multiple_of(2).then(|| [fits(most), EXCHANGED / 2])
+        let lines = self.flat.stores.iter().filter(|store| store.index.coefficient(column) == Some(1));
+        let widest = lines.map(|store| self.flat.buffers[store.buffer.index()].dtype.size()).max()?;
+        let most = if widest <= 2 { EXCHANGED } else { EXCHANGED / 2 };
+        // Of half as many small matrices.
+        let matrices = self.layout().columns;
+        let fits = |lanes: &u64| *lanes <= most && matrices.is_multiple_of(lanes / 2) && is_whole(*lanes);
+        [EXCHANGED, EXCHANGED / 2].into_iter().find(fits)
     }
 
     /// What is in shared memory: each factor once, however many products it is in.
