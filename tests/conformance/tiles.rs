@@ -126,6 +126,32 @@ fn lines_of_groups_of_warps() {
     }
 }
 
+/// Tiles that are copied as a whole, of factors that begin at other places each time, of batches and parts of heads.
+#[test]
+fn tiles_of_parts_of_memory() {
+    for first in [0, 3, 65, 230] {
+        check_fused(&format!("rows from {first} on"), |device| {
+            let of = |shape: [usize; 2], seed| floats(device, DType::BF16, shape, 1.0, seed);
+            let (x, w) = (of([300, 136], 1), of([136, 200], 2));
+            vec![close("rows", x.slice(0, first..first + 70).matmul(&w), DType::BF16, 136)]
+        });
+    }
+    check_fused("parts of memory", |device| {
+        let of = |shape: &[usize], seed| floats(device, DType::BF16, shape.to_vec(), 1.0, seed);
+        let (x, w) = (of(&[300, 136], 1), of(&[136, 200], 2));
+        let heads = of(&[70, 3, 2, 64], 3);
+        let part = |n| heads.select(1, n).transpose(0, 1);
+        let same = w.slice(1, ..1).expand([136, 64]);
+        vec![
+            close("terms", x.slice(1, 8..).matmul(w.slice(0, 8..)), DType::BF16, 128),
+            close("odd terms", x.slice(1, 3..131).matmul(w.slice(0, 8..)), DType::BF16, 128),
+            close("columns", x.matmul(w.slice(1, 16..150)), DType::BF16, 136),
+            close("scores", part(0).matmul(part(1).transpose(1, 2)), DType::BF16, 64),
+            close("equal columns", x.matmul(&same), DType::BF16, 136),
+        ]
+    });
+}
+
 /// The tiles of large products: a block cannot declare as much shared memory.
 #[test]
 fn the_largest_tiles_are_in_memory_of_the_launch() {

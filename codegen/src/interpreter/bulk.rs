@@ -1,10 +1,9 @@
 //! Copies of whole tiles: what they bring is there when their round has been awaited, and until then nobody may read it.
 
 use super::{Machine, Result, UnderWay, Value, broken};
-use crate::nest::stmt::Type;
-use crate::nest::stmt::{BulkCopy, BulkStep};
+use crate::nest::stmt::{BulkCopy, BulkStep, Type};
 use crate::nest::variable::Var;
-use crate::schedule::LINE;
+use crate::schedule::TensorMap;
 
 /// Chunks that change places within a line, and their elements.
 const CHUNKS: i64 = 8;
@@ -39,7 +38,7 @@ impl Machine<'_> {
         let ty = Type::Memory(self.nest.kernel.buffers[map.buffer.index()].dtype);
         let mut elements = Vec::new();
         for line in 0..i64::from(map.lines) {
-            for column in 0..i64::from(LINE) {
+            for column in 0..i64::from(TensorMap::LINE) {
                 let mut at = positions.clone();
                 at[0] += column;
                 at[1] += line;
@@ -51,7 +50,7 @@ impl Machine<'_> {
                     false => Value::Index(0).held(ty),
                 };
                 let chunk = (column / CHUNKS) ^ (line % CHUNKS);
-                let place = to + line * i64::from(LINE) + chunk * CHUNKS + column % CHUNKS;
+                let place = to + line * i64::from(TensorMap::LINE) + chunk * CHUNKS + column % CHUNKS;
                 self.put_at(copy.shared, place, thread, None)?;
                 elements.push((place, value));
             }

@@ -77,7 +77,7 @@ pub(crate) use shared_parts::unrolled_by_parts;
 pub(crate) use sliding::{LONGEST_UNROLLED, is_last, sliding_axis, strided_axis};
 pub use sort::SortSchedule;
 pub(crate) use sort::{SORT_LANES, Sorts};
-pub use tensor_map::{LINE, TensorMap};
+pub use tensor_map::TensorMap;
 pub(crate) use tiled::{CORE_PITCH, TILE, limits, tiled, transposed_loads};
 pub(crate) use vector::is_of_rows;
 pub(crate) use windows::{Image, Windows};

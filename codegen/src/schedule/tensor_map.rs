@@ -31,13 +31,13 @@ pub struct TensorMap {
     pub axes: Vec<(AxisId, u64)>,
 }
 
-/// Positions of the first axis in a tile: 128 bytes.
-pub const LINE: u32 = 64;
-
 impl TensorMap {
+    /// Positions of the first axis in a tile: 128 bytes.
+    pub const LINE: u32 = 64;
+
     /// Elements of a tile.
     pub fn tile_elements(&self) -> u64 {
-        u64::from(LINE) * u64::from(self.lines)
+        u64::from(TensorMap::LINE) * u64::from(self.lines)
     }
 
     /// The map of a factor of 16-bit elements that is in memory as it is: one of its own axis and the terms has neighbours, and every

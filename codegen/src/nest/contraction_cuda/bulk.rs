@@ -3,6 +3,7 @@
 use super::plan::Factor;
 use super::{Tile, Writer};
 use crate::DType;
+use crate::index::IndexExpr;
 use crate::nest::accumulate::mul_add;
 use crate::nest::emitter::Emitter;
 use crate::nest::loops::counting;
@@ -13,12 +14,6 @@ use crate::nest::stmt::{
 use crate::nest::variable::Var;
 use crate::nest::{INDEX, Nest};
 use crate::schedule::TensorMap;
-
-/// What of the steps is being copied.
-struct Slots {
-    arrived: Var,
-    count: u64,
-}
 
 impl<'k> Writer<'k> {
     /// As [`Writer::add_up`]: all slots but one are on their way while the last one is multiplied. Whoever has awaited the products
@@ -33,7 +28,6 @@ impl<'k> Writer<'k> {
         let count = self.slots;
         let arrived = emitter.fresh("arrived");
         let arrived = emitter.share(arrived, Type::Register(DType::I64), count);
-        let slots = Slots { arrived, count };
         let copies = tiles.iter().map(|tile| self.copies_of(tile.factor)).sum::<u64>() as u32;
         let is_first = || Builtin::ThreadX.then(Equal, 0);
         let expect = BulkStep::Expect { arrived, slots: count as u32, copies };
@@ -48,7 +42,7 @@ impl<'k> Writer<'k> {
             emitter.open_pinned();
             let stage = Expr::Name(self.v.stage);
             self.guarded(emitter, stage.clone().then(Less, steps.clone()), |emitter| {
-                self.begin_tiles(emitter, tiles, &first.clone().then(Add, stage), self.v.stage, &slots);
+                self.begin_tiles(emitter, tiles, &first.clone().then(Add, stage), self.v.stage, arrived);
             });
             let body = emitter.close();
             self.repeated(emitter, self.v.stage, count - 1, body);
@@ -70,7 +64,7 @@ impl<'k> Writer<'k> {
         emitter.bind(self.v.next_step, INDEX, first.clone().then(Add, after.clone()));
         self.guarded(emitter, is_first(), |emitter| {
             self.guarded(emitter, after.then(Less, steps.clone()), |emitter| {
-                self.begin_tiles(emitter, tiles, &Expr::Name(self.v.next_step), self.v.other, &slots);
+                self.begin_tiles(emitter, tiles, &Expr::Name(self.v.next_step), self.v.other, arrived);
             });
         });
         let body = emitter.close();
@@ -85,7 +79,7 @@ impl<'k> Writer<'k> {
         tiles: &[Tile<'k>],
         step: &Expr,
         slot: Var,
-        slots: &Slots,
+        arrived: Var,
     ) {
         for (number, tile) in tiles.iter().enumerate() {
             let Some(map) = self.plan.map(tile.factor) else { continue };
@@ -95,7 +89,8 @@ impl<'k> Writer<'k> {
                 let position = |axis| match axis {
                     axis if axis == self.plan.depth => step.clone().then(Mul, self.plan.deep()),
                     axis if tile.factor.axes.contains(&axis) => own.clone().then(Add, part * GROUP_LINE),
-                    axis => Expr::name(axis),
+                    // Of a batch, or an offset.
+                    axis => Expr::Index(IndexExpr::axis(axis)),
                 };
                 let lines = part * self.plan.deep() * GROUP_LINE;
                 let copy = BulkCopy {
@@ -103,18 +98,17 @@ impl<'k> Writer<'k> {
                     positions: map.axes.iter().map(|&(axis, _)| position(axis)).collect(),
                     shared: tile.shared,
                     at: mul_add(slot, len, Expr::Int(lines)),
-                    arrived: slots.arrived,
+                    arrived,
                     slot: Expr::Name(slot),
                 };
                 emitter.push(Stmt::Bulk(BulkStep::Begin(Box::new(copy))));
             }
         }
-        debug_assert!(slots.count > 1, "a slot is read while others are filled");
     }
 
-    /// Tiles are 64 elements wide.
+    /// Of a step's tile: 64 terms of all rows, or all terms of each 64 columns.
     fn copies_of(&self, factor: &Factor) -> u64 {
-        if factor.is_along { self.plan.deep() / GROUP_LINE } else { factor.width / GROUP_LINE }
+        if factor.is_along { 1 } else { factor.width / GROUP_LINE }
     }
 }
 

@@ -7,7 +7,7 @@ use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use cudarc::driver::{CudaFunction, DriverError, result, sys};
 use cudarc::nvrtc::Ptx;
 use lazuli_codegen::DType;
-use lazuli_codegen::schedule::LINE;
+use lazuli_codegen::schedule::TensorMap;
 use smallvec::SmallVec;
 
 use super::{CudaDevice, CudaStream};
@@ -62,7 +62,7 @@ impl CudaKernel {
         // Neighbours are no stride.
         let strides: SmallVec<[u64; 5]> = tiles.axes.iter().skip(1).map(|axis| axis.1).collect();
         let mut of_tile: SmallVec<[u32; 5]> = smallvec::smallvec![1; rank];
-        (of_tile[0], of_tile[1]) = (LINE, tiles.lines);
+        (of_tile[0], of_tile[1]) = (TensorMap::LINE, tiles.lines);
         let steps: SmallVec<[u32; 5]> = smallvec::smallvec![1; rank];
         // SAFETY: `enter` has found the driver, whose devices with such copies have this function; all lists are as long as the rank,
         // but for the strides, which are one less; the map is 128 bytes, and aligned to as many.
