@@ -30,7 +30,9 @@ pub(crate) fn of(device: Device, fusion: Fusion) -> Settings {
             // Where it is not there, nothing runs.
             let opened = CudaDevice::open(ordinal).ok();
             let of = |device: &CudaDevice| {
-                (device.shared_bytes_per_block(), has_warp_groups(device.architecture()))
+                // Products of groups of warps copy by tensor maps.
+                let has_groups = device.has_tensor_maps() && has_warp_groups(device.architecture());
+                (device.shared_bytes_per_block(), has_groups)
             };
             let (shared_bytes, warp_groups) = opened.as_deref().map_or((DEFAULT_SHARED_BYTES, false), of);
             (Language::Cuda, shared_bytes, warp_groups)

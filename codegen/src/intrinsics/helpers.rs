@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::sync::OnceLock;
 
 use super::primary::call;
-use super::{lines, tiles};
+use super::{bulk, lines};
 use crate::ops::Spelling;
 use crate::{BinaryOp, Language, UnaryOp};
 
@@ -161,7 +161,7 @@ fn snippets(language: Language) -> &'static [Snippet] {
                     .replace("lz_as_f32", "__int_as_float")
                     .replace("lz_as_i64", "__double_as_longlong")
                     .replace("lz_as_f64", "__longlong_as_double"),
-                [include_str!("helpers/sort.cuh").trim_end(), &lines::definitions(), &tiles::definitions()]
+                [include_str!("helpers/sort.cuh").trim_end(), &lines::definitions(), &bulk::definitions()]
                     .join("\n\n"),
             ],
         };

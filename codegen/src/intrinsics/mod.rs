@@ -25,6 +25,7 @@
 //! C is compiled with `-fwrapv`: signed integers wrap there. CUDA C has no such switch, and calls helpers that wrap.
 
 mod binary;
+mod bulk;
 mod check;
 mod convert;
 mod copies;
@@ -36,7 +37,6 @@ mod literal;
 mod primary;
 mod random;
 mod sort;
-mod tiles;
 mod types;
 mod unary;
 mod warp;

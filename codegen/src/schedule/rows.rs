@@ -18,9 +18,6 @@ use crate::{Language, ReduceOp};
 /// longer row.
 const KEPT_BYTES: u64 = 64;
 
-/// Elements of rows that have as many threads as there can be, where there is not a row for each multiprocessor.
-const LEAST_OF_FEW: u64 = 8192;
-
 /// Shared memory with which the threads of a block combine what each has of a row, a reduction: 32 warps, two values of 8
 /// bytes.
 const COMBINING_BYTES: u64 = 512;
@@ -78,17 +75,9 @@ pub(super) fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures
                 (1, false) => Row::kept(kernel, length, vector, figures),
                 _ => None,
             };
-            // What an argument says counts as many.
-            let is_known =
-                !kernel.axes_of_kind(AxisKind::Map).iter().any(|&axis| kernel.axis(axis).is_argument);
-            let is_few = is_known && rows < u64::from(figures.processors) && length >= LEAST_OF_FEW;
-            let read_again = || {
-                let threads = match (splits, is_argument) {
-                    (1, false) if is_few => 1024,
-                    (1, false) => again(kernel, axes, length),
-                    _ => THREADS,
-                };
-                Row { threads, turns: 0, shared_bytes: 0 }
+            let read_again = || match (splits, is_argument) {
+                (1, false) => Row { threads: again(kernel, axes, length), turns: 0, shared_bytes: 0 },
+                _ => Row { threads: THREADS, turns: 0, shared_bytes: 0 },
             };
             let Row { threads: threads_per_row, turns: persistent, shared_bytes } =
                 row.unwrap_or_else(read_again);

@@ -105,6 +105,7 @@ struct Driver {
     device_count: usize,
     elapsed_time: ElapsedTime,
     has_graphs: bool,
+    has_tensor_maps: bool,
 }
 
 /// Why there is no driver.
@@ -157,6 +158,7 @@ fn find_driver() -> Result<Driver, NoDriver> {
             device_count: usize::try_from(count).unwrap_or(0),
             elapsed_time,
             has_graphs: GRAPH_FUNCTIONS.iter().all(|name| has(name)),
+            has_tensor_maps: has("cuTensorMapEncodeTiled"),
         }),
         Err(error) => Err(NoDriver {
             reason: format!("the driver did not start: {}", words(error)),
@@ -206,6 +208,7 @@ pub(crate) struct CudaDevice {
     shared_bytes_per_block: u32,
     elapsed_time: ElapsedTime,
     has_graphs: bool,
+    has_tensor_maps: bool,
     /// Where stream-ordered allocations come from, on the devices that have them.
     pool: Option<Pool>,
     /// What buffers have.
@@ -290,6 +293,7 @@ impl CudaDevice {
             )?,
             elapsed_time: driver.elapsed_time,
             has_graphs: driver.has_graphs,
+            has_tensor_maps: driver.has_tensor_maps,
             pool,
             usage: Counter::new(),
             main,

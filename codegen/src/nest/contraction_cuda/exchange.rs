@@ -16,7 +16,8 @@ impl<'k> Writer<'k> {
     /// other's neighbours of the first, and that one these of the second: four columns each. Lanes of the two pairs do the same with
     /// those of two matrices and the next two: eight columns.
     pub(super) fn exchange(&self, emitter: &mut Emitter<'k>, sums: &[Var], vector: u64) {
-        // What is to be exchanged is read where this is known, behind the last products: of a shuffle compilers move nothing.
+        // Compilers do not move a shuffle above the wait for the last products, nor then what depends on its result: without it they read
+        // sums before the wait, and `ptxas` makes products wait for each other.
         let lane = Expr::Name(self.v.lane);
         let quad = Expr::ShuffleXor { value: Box::new(lane), mask: Box::new(Expr::Int(0)), width: 32 };
         let quad = Expr::Name(emitter.bind("of_four", INDEX, quad.then(Rem, 4)));
@@ -34,8 +35,8 @@ impl<'k> Writer<'k> {
         emitter.bind(self.v.exchanged, INDEX, self.v.warp_column.then(Div, vector).then(Add, own));
     }
 
-    /// Lanes whose numbers differ by a mask keep one of two sums and get another in the place of the other one: of matrices as far from
-    /// each other.
+    /// Pairs of lanes whose numbers differ by the mask: the first one gives its sum of the second matrix for the other's of the first
+    /// matrix. The two matrices are as far from each other as the lanes.
     fn exchange_with(&self, emitter: &mut Emitter<'k>, sums: Var, mask: u64, is_second: Expr) {
         let [.., of_matrix] = self.layout.sum_steps;
         let dtype = self.plan.contraction.sum;

@@ -64,7 +64,7 @@ impl CudaKernel {
         let mut of_tile: SmallVec<[u32; 5]> = smallvec::smallvec![1; rank];
         (of_tile[0], of_tile[1]) = (TensorMap::LINE, tiles.lines);
         let steps: SmallVec<[u32; 5]> = smallvec::smallvec![1; rank];
-        // SAFETY: `enter` has found the driver, whose devices with such copies have this function; all lists are as long as the rank,
+        // SAFETY: kernels with maps are for drivers that have this function (`has_tensor_maps`); all lists are as long as the rank,
         // but for the strides, which are one less; the map is 128 bytes, and aligned to as many.
         let status = unsafe {
             sys::cuTensorMapEncodeTiled(
@@ -112,6 +112,11 @@ impl Drop for CudaKernel {
 }
 
 impl CudaDevice {
+    /// Whether the driver makes tensor maps, as those of CUDA 12 and later do.
+    pub(crate) fn has_tensor_maps(&self) -> bool {
+        self.has_tensor_maps
+    }
+
     /// Loads the functions of a compiled kernel, or of PTX, which the driver compiles.
     ///
     /// # Errors
