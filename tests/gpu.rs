@@ -47,8 +47,10 @@ fn tensor(elements: usize, device: &Device) -> Tensor {
     Tensor::from_vec(numbers(elements), [elements]).to(device)
 }
 
-/// What the driver for tests has not been given back: bytes and allocations. Nothing where the driver is a real one.
+/// What the driver for tests has not been given back, beside what is kept for the next tensors: bytes and allocations. Nothing
+/// where the driver is a real one.
 fn held(device: c_int) -> Option<(usize, usize)> {
+    Device::cuda(device as usize).trim_memory().unwrap();
     type Memory = unsafe extern "C" fn(c_int, *mut usize, *mut usize) -> c_int;
     // SAFETY: the driver's library, which is loaded already.
     let library = unsafe { Library::new("libcuda.so") }.ok()?;
@@ -116,11 +118,11 @@ fn a_loop_of_changing_sizes_leaves_no_memory_behind() {
         assert!(sum.item::<f32>().unwrap().is_finite());
     };
     (0..50).for_each(step);
-    let before = (held(0), gpu.memory().unwrap().allocated);
     let reserved = gpu.memory().unwrap().reserved;
+    let before = (held(0), gpu.memory().unwrap().allocated);
     (0..10_000).for_each(step);
+    assert!(gpu.memory().unwrap().reserved <= reserved);
     assert_eq!((held(0), gpu.memory().unwrap().allocated), before);
-    assert_eq!(gpu.memory().unwrap().reserved, reserved);
 }
 
 #[test]

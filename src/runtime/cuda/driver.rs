@@ -9,6 +9,7 @@
 //! be dropped right after the launch that uses it.
 
 mod buffer;
+mod free_lists;
 mod graph;
 mod kernel;
 mod memory;
@@ -29,6 +30,7 @@ use crate::runtime::host::HostBuffer;
 use crate::runtime::memory::{Counter, Memory};
 use crate::{Error, Result};
 pub(crate) use buffer::CudaBuffer;
+use free_lists::FreeLists;
 pub(crate) use graph::{CudaGraph, Node};
 pub(crate) use kernel::{CudaKernel, DEFAULT_SHARED_BYTES};
 pub(crate) use order::Access;
@@ -211,6 +213,8 @@ pub(crate) struct CudaDevice {
     has_tensor_maps: bool,
     /// Where stream-ordered allocations come from, on the devices that have them.
     pool: Option<Pool>,
+    /// What they are tried from first.
+    free_lists: FreeLists,
     /// What buffers have.
     usage: Counter,
     /// Where work goes that a thread sends to no other stream.
@@ -278,6 +282,7 @@ impl CudaDevice {
         context.bind_to_thread()?;
         let main = CudaStream::create(0)?;
         let pool = context.has_async_alloc().then(|| Pool::new(context.cu_device())).transpose()?;
+        let total_memory = context.total_mem()? as u64;
         let name = context.name()?;
         let (major, minor) = context.compute_capability()?;
         let attribute = |attribute| Ok(u32::try_from(context.attribute(attribute)?).unwrap_or(0));
@@ -287,7 +292,7 @@ impl CudaDevice {
             name,
             architecture: format!("sm_{major}{minor}"),
             multiprocessors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
-            total_memory: context.total_mem()? as u64,
+            total_memory,
             shared_bytes_per_block: attribute(
                 Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
             )?,
@@ -295,6 +300,7 @@ impl CudaDevice {
             has_graphs: driver.has_graphs,
             has_tensor_maps: driver.has_tensor_maps,
             pool,
+            free_lists: FreeLists::new(total_memory),
             usage: Counter::new(),
             main,
             uploads: Mutex::default(),
@@ -377,11 +383,12 @@ impl CudaDevice {
     /// # Errors
     /// [`Error::Device`], also for failures of earlier work.
     pub(crate) fn trim(&self) -> Result<()> {
-        self.synchronize_for("trim the memory pool")?;
-        if let Some(pool) = &self.pool {
-            pool.trim().map_err(|error| self.failed("trim the memory pool", error))?;
-        }
-        Ok(())
+        let operation = "trim the memory pool";
+        self.enter(operation)?;
+        let released = self.release(self.free_lists.clear());
+        self.synchronize_for(operation)?;
+        let trimmed = self.pool.as_ref().map_or(Ok(()), Pool::trim);
+        released.and(trimmed).map_err(|error| self.failed(operation, error))
     }
 
     /// Notes what is launched now: of these kernels the one with the number, or all of them as one graph.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cudarc::driver::{DriverError, result};
 
 use super::CudaDevice;
+use super::free_lists::Block;
 use super::order::{Access, Uses};
 use super::stream::CudaStream;
 use crate::runtime::fault::Faults;
@@ -27,8 +28,8 @@ pub(crate) struct CudaBuffer {
 
 /// To whom memory goes back.
 enum Owner {
-    /// The device's pool, in the order of a stream.
-    Pool,
+    /// The device's pool, in the order of a stream: a block of so many bytes.
+    Pool { block: usize },
     /// The device, which waits for all of its work.
     Device,
     /// Others, who keep it until this is dropped.
@@ -40,10 +41,15 @@ impl CudaBuffer {
     pub(super) fn new(device: &Arc<CudaDevice>, bytes: usize) -> Result<CudaBuffer, DriverError> {
         let home = device.stream();
         let (address, owner) = match (bytes, &device.pool) {
-            (0, _) => (0, Owner::Pool),
-            // SAFETY: any bytes are valid, and nothing on the host reads them but through `download`.
+            (0, _) => (0, Owner::Device),
             (_, Some(pool)) => {
-                (unsafe { result::mem_pool::alloc_async(pool.raw(), bytes, home.raw()) }?, Owner::Pool)
+                let block = device.free_lists.block_bytes(bytes);
+                let address = match device.free_lists.take(&home, block) {
+                    Some(address) => address,
+                    // SAFETY: any bytes are valid, and nothing on the host reads them but through `download`.
+                    None => unsafe { result::mem_pool::alloc_async(pool.raw(), block, home.raw()) }?,
+                };
+                (address, Owner::Pool { block })
             }
             // SAFETY: as above.
             (_, None) => (unsafe { result::malloc_sync(bytes) }?, Owner::Device),
@@ -111,13 +117,17 @@ impl CudaBuffer {
         device.context.bind_to_thread()?;
         match &mut self.owner {
             _ if self.address == 0 => Ok(()),
-            Owner::Pool => {
+            &mut Owner::Pool { block: bytes } => {
                 let ordered = uses.wait(device, &self.home);
-                let home = device.live(&self.home);
-                // SAFETY: the memory is the pool's, and all that uses it comes before.
-                let freed = unsafe { result::free_async(self.address, home.raw()) };
-                home.has_started();
-                ordered.and(freed)
+                // Who comes after the stream comes after what it waits for now.
+                device.live(&self.home).has_started();
+                let block = Block { address: self.address, bytes, stream: self.home.clone() };
+                // Another library may destroy a stream of its own.
+                let released = match ordered.is_err() || self.home.is_foreign() {
+                    true => vec![block],
+                    false => device.free_lists.keep(block),
+                };
+                ordered.and(device.release(released))
             }
             // SAFETY: the memory is the device's; the driver waits for all that uses it.
             Owner::Device => unsafe { result::free_sync(self.address) },

@@ -8,6 +8,7 @@ use cudarc::driver::{DriverError, result};
 
 use super::CudaDevice;
 use super::buffer::CudaBuffer;
+use super::free_lists::Block;
 use super::order::Access;
 use super::stream::CudaStream;
 use crate::runtime::memory::out_of_memory;
@@ -64,10 +65,22 @@ impl CudaDevice {
         let operation = "limit memory";
         self.enter(operation)?;
         self.usage.set_limit(bytes);
-        self.pool
-            .as_ref()
-            .map_or(Ok(()), |pool| pool.keep(bytes))
+        let kept = self.pool.as_ref().map_or(Ok(()), |pool| pool.keep(bytes));
+        self.release(self.free_lists.limit(bytes, self.total_memory))
+            .and(kept)
             .map_err(|error| self.failed(operation, error))
+    }
+
+    /// Gives blocks back to the pool, in the order of their streams. The context is current.
+    pub(super) fn release(&self, blocks: Vec<Block>) -> Result<(), DriverError> {
+        let mut released = Ok(());
+        for block in blocks {
+            let stream = self.live(&block.stream);
+            // SAFETY: the memory is the pool's, and all that uses it comes before.
+            released = released.and(unsafe { result::free_async(block.address, stream.raw()) });
+            stream.has_started();
+        }
+        released
     }
 
     /// A buffer of zeros.
