@@ -75,8 +75,10 @@ impl Kernel {
         };
         let stamp = |care: Care| {
             let architectures = if is_everywhere(care) { "everywhere" } else { "somewhere" };
-            let rules =
-                format!("{architectures} fits={} {version:?} {ARCHITECTURES:?} {STACK_LIMIT}\n", fits(care));
+            let rules = format!(
+                "{architectures} fits={} {version:?} {ARCHITECTURES:?} {STACK_LIMIT} early\n",
+                fits(care)
+            );
             let hash = blake3::hash((rules + &nameless).as_bytes());
             Path::new(env!("CARGO_TARGET_TMPDIR")).join("nvrtc").join(hash.to_hex().as_str())
         };

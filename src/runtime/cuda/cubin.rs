@@ -97,7 +97,6 @@ pub(crate) fn is_whole(cubin: &[u8]) -> bool {
 }
 
 /// The kernel's instructions, encoded.
-#[cfg(test)]
 pub(crate) fn code<'a>(cubin: &'a [u8], kernel_name: &str) -> Option<&'a [u8]> {
     let file = ElfFile64::<LittleEndian>::parse(cubin).ok()?;
     file.section_by_name(&format!(".text.{kernel_name}"))?.data().ok()

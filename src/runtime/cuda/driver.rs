@@ -108,6 +108,7 @@ struct Driver {
     elapsed_time: ElapsedTime,
     has_graphs: bool,
     has_tensor_maps: bool,
+    has_launch_attributes: bool,
 }
 
 /// Why there is no driver.
@@ -161,6 +162,7 @@ fn find_driver() -> Result<Driver, NoDriver> {
             elapsed_time,
             has_graphs: GRAPH_FUNCTIONS.iter().all(|name| has(name)),
             has_tensor_maps: has("cuTensorMapEncodeTiled"),
+            has_launch_attributes: has("cuLaunchKernelEx"),
         }),
         Err(error) => Err(NoDriver {
             reason: format!("the driver did not start: {}", words(error)),
@@ -211,6 +213,7 @@ pub(crate) struct CudaDevice {
     elapsed_time: ElapsedTime,
     has_graphs: bool,
     has_tensor_maps: bool,
+    has_launch_attributes: bool,
     /// Where stream-ordered allocations come from, on the devices that have them.
     pool: Option<Pool>,
     /// What they are tried from first.
@@ -299,6 +302,7 @@ impl CudaDevice {
             elapsed_time: driver.elapsed_time,
             has_graphs: driver.has_graphs,
             has_tensor_maps: driver.has_tensor_maps,
+            has_launch_attributes: driver.has_launch_attributes,
             pool,
             free_lists: FreeLists::new(total_memory),
             usage: Counter::new(),

@@ -1,6 +1,7 @@
 //! NVRTC as tests use it: many kernels in one text. Hidden from the documentation, and no part of the interface.
 
-use super::cubin::CubinInfo;
+use super::cubin::{self, CubinInfo};
+use super::early;
 use super::nvrtc::Nvrtc;
 use crate::{Error, Result};
 
@@ -10,8 +11,11 @@ pub fn find() -> Result<((i32, i32), &'static [u32])> {
     Ok((nvrtc.version(), nvrtc.architectures()))
 }
 
-/// Compiles a text with the options of every kernel, and tells what became of the kernels in it. What is not
-/// `optimised` is compiled in less time, to see that it compiles at all.
+/// Compiles a text as devices have it, and tells what became of the kernels in it. What is not `optimised` is compiled in less time, to
+/// see that it compiles at all.
+///
+/// # Errors
+/// Those of the compiler; a kernel that reads memory before it has waited for the one before it, where it may [begin early](early).
 pub fn compile(
     source: &str,
     kernels: &[&str],
@@ -23,9 +27,13 @@ pub fn compile(
     if !optimised && nvrtc.version() >= (13, 0) {
         options.push("--Ofast-compile=mid");
     }
-    let cubin = nvrtc.compile("kernels", source, architecture, &options)?;
+    let cubin = nvrtc.compile("kernels", &early::source(source, architecture), architecture, &options)?;
     let inspect = |name: &&str| {
         let missing = || Error::internal("CUBIN inspection", format!("{name} is not in the compiled module"));
+        let code = cubin::code(&cubin.bytes, name).ok_or_else(missing)?;
+        if early::begins_early(architecture) && !early::waits_first(code) {
+            return Err(Error::internal("CUBIN inspection", format!("{name} reads before it has waited")));
+        }
         cubin.inspect(name).ok_or_else(missing)
     };
     kernels.iter().map(inspect).collect()

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 /// The inline PTX that has a counterpart in the shim, and that counterpart.
-const PTX: [(&str, &str); 34] = [
+const PTX: [(&str, &str); 35] = [
     (
         r#"asm("{ .reg .b32 t; not.b32 t, %1; add.s32 %0, t, 1; }" : "=r"(y) : "r"(x));"#,
         "y = (int)(0U - (unsigned)x);",
@@ -52,6 +52,8 @@ const PTX: [(&str, &str); 34] = [
         r#"asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(at), "l"(from), "r"(bytes) : "memory");"#,
         "lz_emu_copy(to, from, 16, bytes, at);",
     ),
+    // Launches come one after the other.
+    (r#"asm volatile("griddepcontrol.wait;" ::: "memory");"#, ""),
     (r#"asm volatile("cp.async.commit_group;" ::: "memory");"#, "lz_emu_commit_copies();"),
     (r#"asm volatile("cp.async.wait_group 0;" ::: "memory");"#, "lz_emu_await_copies(0);"),
     (r#"asm volatile("cp.async.wait_group 1;" ::: "memory");"#, "lz_emu_await_copies(1);"),

@@ -403,10 +403,22 @@ pub unsafe extern "C" fn cuModuleGetFunction(
         })?;
         let mut state = state();
         let handle = state.handle();
-        state.functions.insert(handle, Arc::new(Function::new(device, kernel)));
+        let loaded = Function::new(device, kernel, waits(name, &source));
+        state.functions.insert(handle, Arc::new(loaded));
         state.modules.get_mut(&module).ok_or(Status::INVALID_HANDLE)?.functions.push(handle);
         unsafe { put(function, handle) }
     })
+}
+
+/// Whether a kernel's first statement waits for the kernel before it.
+fn waits(kernel: &str, source: &str) -> bool {
+    let kernels = source.split("__global__ ").skip(1);
+    let mut own = kernels.filter_map(|text| text.split_once(&format!(" {kernel}(")));
+    // Nothing before its parameters but what bounds it.
+    let found = own.find(|(bounds, _)| bounds.starts_with("void") && !bounds.contains('{'));
+    let body = found.and_then(|(_, rest)| rest.split_once("{"));
+    let first = body.and_then(|(_, body)| body.trim_start().split_once(')'));
+    first.is_some_and(|(asm, _)| asm.starts_with("asm volatile(") && asm.contains("griddepcontrol.wait;"))
 }
 
 fn function_of(handle: usize) -> Result<Arc<Function>> {
@@ -535,6 +547,53 @@ pub unsafe extern "C" fn cuLaunchKernel(
     answer(|| {
         let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
         let mut state = state();
+        let launch = unsafe { launch_of(&state, function, grid, block, shared, arguments) }?;
+        state.push(stream, Work::Launch(launch))
+    })
+}
+
+/// `CUlaunchConfig` of `cuda.h`.
+#[repr(C)]
+pub struct LaunchConfig {
+    grid: [c_uint; 3],
+    block: [c_uint; 3],
+    shared: c_uint,
+    stream: usize,
+    attributes: *const LaunchAttribute,
+    count: c_uint,
+}
+
+/// `CUlaunchAttribute` of `cuda.h`: a number, and a value of up to 64 bytes.
+#[repr(C, align(8))]
+pub struct LaunchAttribute {
+    id: c_uint,
+    pad: [u8; 4],
+    value: [c_int; 16],
+}
+
+/// Launches have ended before the next begins, but a kernel that may begin before must be one that waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLaunchKernelEx(
+    config: *const LaunchConfig,
+    function: usize,
+    arguments: *mut *mut c_void,
+    _extra: *mut *mut c_void,
+) -> c_int {
+    const PROGRAMMATIC_STREAM_SERIALIZATION: c_uint = 6;
+    answer(|| {
+        let LaunchConfig { grid, block, shared, stream, attributes, count } = unsafe { config.read() };
+        let mut state = state();
+        for number in 0..count as usize {
+            let attribute = unsafe { &*attributes.add(number) };
+            let kernel = state.functions.get(&function).ok_or(Status::INVALID_HANDLE)?;
+            if attribute.id != PROGRAMMATIC_STREAM_SERIALIZATION || attribute.value[0] != 1 {
+                return Err(Status::INVALID_VALUE);
+            }
+            if capability().0 < 9 || !kernel.waits {
+                eprintln!("mock driver: the kernel does not wait for the one before it");
+                return Err(Status::INVALID_VALUE);
+            }
+        }
         let launch = unsafe { launch_of(&state, function, grid, block, shared, arguments) }?;
         state.push(stream, Work::Launch(launch))
     })

@@ -135,12 +135,14 @@ pub(crate) struct Function {
     pub(crate) kernel: Kernel,
     /// The most dynamic shared memory of a launch.
     pub(crate) shared_limit: Mutex<u32>,
+    /// Its first statement waits for the kernel before it.
+    pub(crate) waits: bool,
 }
 
 impl Function {
-    pub(crate) fn new(device: usize, kernel: Kernel) -> Function {
+    pub(crate) fn new(device: usize, kernel: Kernel, waits: bool) -> Function {
         let limit = SHARED_BYTES.saturating_sub(kernel.static_shared_bytes());
-        Function { device, kernel, shared_limit: Mutex::new(limit) }
+        Function { device, kernel, shared_limit: Mutex::new(limit), waits }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Loaded kernels and their launches.
 
 use std::ffi::c_void;
+use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
@@ -24,6 +25,8 @@ pub(crate) struct CudaKernel {
     name: String,
     /// The dynamic shared memory that the driver allows at a launch.
     shared_limit: Mutex<u32>,
+    /// It waits for the kernel before it itself.
+    begins_early: bool,
     device: Arc<CudaDevice>,
 }
 
@@ -117,11 +120,17 @@ impl CudaDevice {
         self.has_tensor_maps
     }
 
-    /// Loads the functions of a compiled kernel, or of PTX, which the driver compiles.
+    /// Loads the functions of a compiled kernel, or of PTX, which the driver compiles. They begin early if their text is one that
+    /// [waits](crate::runtime::cuda::early).
     ///
     /// # Errors
     /// [`Error::Device`], such as for a CUBIN of another architecture.
-    pub(crate) fn load(self: &Arc<Self>, code: &[u8], functions: &[&str]) -> Result<Vec<CudaKernel>> {
+    pub(crate) fn load(
+        self: &Arc<Self>,
+        code: &[u8],
+        functions: &[&str],
+        waits: bool,
+    ) -> Result<Vec<CudaKernel>> {
         let operation = format!("load kernel {}", functions.last().unwrap_or(&"without functions"));
         self.enter(&operation)?;
         let ptx =
@@ -144,6 +153,7 @@ impl CudaDevice {
                 function,
                 name: (*name).to_owned(),
                 shared_limit: Mutex::new(DEFAULT_SHARED_BYTES.saturating_sub(static_bytes)),
+                begins_early: waits && self.has_launch_attributes,
                 device: Arc::clone(self),
             })
         };
@@ -188,20 +198,62 @@ impl CudaDevice {
         };
         self.enter("launch")?;
         kernel.allow_shared_bytes(dynamic_shared_bytes).map_err(failed)?;
+        // What others do on a stream of theirs, such as record it, is their business.
+        let mut early = early();
+        let attributes = if kernel.begins_early && !stream.is_foreign() { &mut early[..] } else { &mut [] };
         // SAFETY: the kernel's module is loaded for as long as the kernel lives, which waits for the device when it
-        // is dropped. The caller answers for the arguments.
-        unsafe {
+        // is dropped. The caller answers for the arguments. A kernel with the attribute waits for the one before.
+        unsafe { start(kernel, stream, grid, block, dynamic_shared_bytes, attributes, arguments) }
+            .map_err(failed)?;
+        stream.has_started();
+        Ok(())
+    }
+}
+
+/// What lets a kernel begin before the one before it has ended.
+fn early() -> [sys::CUlaunchAttribute; 1] {
+    let id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    let value = sys::CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 };
+    [sys::CUlaunchAttribute { id, pad: [0; 4], value }]
+}
+
+/// # Safety
+/// As [`CudaDevice::launch`]; attributes are for drivers that have them, and kernels that allow them.
+unsafe fn start(
+    kernel: &CudaKernel,
+    stream: &CudaStream,
+    grid: [u32; 3],
+    block: [u32; 3],
+    shared_bytes: u32,
+    attributes: &mut [sys::CUlaunchAttribute],
+    arguments: &mut [*mut c_void],
+) -> Result<(), DriverError> {
+    let ([x, y, z], [width, height, depth]) = (grid, block);
+    if attributes.is_empty() {
+        // SAFETY: the caller's promise.
+        return unsafe {
             result::launch_kernel(
                 kernel.function(),
                 grid.into(),
                 block.into(),
-                dynamic_shared_bytes,
+                shared_bytes,
                 stream.raw(),
                 arguments,
             )
-        }
-        .map_err(failed)?;
-        stream.has_started();
-        Ok(())
+        };
     }
+    let config = sys::CUlaunchConfig {
+        gridDimX: x,
+        gridDimY: y,
+        gridDimZ: z,
+        blockDimX: width,
+        blockDimY: height,
+        blockDimZ: depth,
+        sharedMemBytes: shared_bytes,
+        hStream: stream.raw(),
+        attrs: attributes.as_mut_ptr(),
+        numAttrs: attributes.len() as u32,
+    };
+    // SAFETY: the caller's promise.
+    unsafe { sys::cuLaunchKernelEx(&config, kernel.function(), arguments.as_mut_ptr(), null_mut()) }.result()
 }

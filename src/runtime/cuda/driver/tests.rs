@@ -18,7 +18,7 @@ fn scale_kernel(device: &Arc<CudaDevice>) -> Option<CudaKernel> {
     let compiler = nvrtc::nvrtc_or_note("a kernel on the device")?;
     let architecture = device.architecture();
     let cubin = compiler.compile("scale", nvrtc::SCALE, architecture, default_options()).unwrap();
-    device.load(&cubin.bytes, &["scale"]).unwrap().pop()
+    device.load(&cubin.bytes, &["scale"], false).unwrap().pop()
 }
 
 fn scale(kernel: &CudaKernel, buffer: &CudaBuffer, factor: f32, shared: u32) -> Result<()> {
@@ -160,7 +160,7 @@ fn a_refused_launch_says_what_was_asked() {
 fn garbage_is_not_loaded() {
     let Some(device) = device_or_note("loading garbage") else { return };
     for bytes in [&b""[..], b"\x7fELF", b"no kernel"] {
-        assert!(matches!(device.load(bytes, &["scale"]), Err(Error::Device { .. })));
+        assert!(matches!(device.load(bytes, &["scale"], false), Err(Error::Device { .. })));
     }
     device.synchronize().unwrap();
 }
