@@ -418,6 +418,17 @@ fn attention_along_its_rows() {
         // More than a GPU's block declares of shared memory.
         let wide = |rows, seed| floats(device, DType::BF16, vec![2, rows, 128], 0.5, seed);
         let wide = [wide(130, 10), wide(200, 11), wide(200, 12), wide(70, 13)];
+        // Of numbers of 16 bits, in places of either half of a pair.
+        let not_finite = |v: &Tensor, number: f64, row: i64, column: i64| {
+            let [rows, columns] = [150, 64].map(|n| Tensor::arange(0i64, n, 1).to(device));
+            let is_there = rows.eq(row).unsqueeze(1) & columns.eq(column);
+            let changed = is_there.where_(number, v).cast(v.dtype().unwrap());
+            changed.eval().unwrap(); // what is in memory is tried in pairs
+            changed
+        };
+        let short = |dtype: DType, seed| floats(device, dtype, vec![2, 150, 64], 0.5, seed);
+        let of_16_bits = [DType::F16, DType::BF16].map(|dtype| [14, 15, 16].map(|seed| short(dtype, seed)));
+        let many = [17, 18, 19].map(|seed| floats(device, DType::BF16, vec![67, 70, 64], 0.5, seed));
         let near = |name: &str, y| near(name, y, 1e-5, 1e-5);
         vec![
             near("capped and biased", (&weights / weights.sum_keepdim(-1)).matmul(&v).relu()),
@@ -440,6 +451,33 @@ fn attention_along_its_rows() {
                     .matmul(&wide[2].cast(DType::F32)),
                 1e-4,
                 1e-4,
+            ),
+            crate::common::near("many parts of a batch", causal(&many[0], &many[1], &many[2]), 2e-2, 2e-2),
+            crate::common::near(
+                "finite halves",
+                causal(&of_16_bits[0][0], &of_16_bits[0][1], &of_16_bits[0][2]),
+                2e-3,
+                2e-3,
+            ),
+            crate::common::near(
+                "zero times an infinite half",
+                causal(
+                    &of_16_bits[0][0],
+                    &of_16_bits[0][1],
+                    &not_finite(&of_16_bits[0][2], f64::NEG_INFINITY, 130, 6),
+                ),
+                2e-3,
+                2e-3,
+            ),
+            crate::common::near(
+                "zero times no number of bf16",
+                causal(
+                    &of_16_bits[1][0],
+                    &of_16_bits[1][1],
+                    &not_finite(&of_16_bits[1][2], f64::NAN, 149, 63),
+                ),
+                2e-2,
+                2e-2,
             ),
             near("few are left, or none", (&scores + &nothing).softmax(-1).matmul(&v)),
             near("NaN", causal(&q, &nan, &v)),

@@ -58,6 +58,15 @@ impl Machine<'_> {
                 let a = self.number(a, DType::F32, thread, active)?;
                 Value::Number(crate::UnaryOp::Exp.apply(a).ok_or_else(|| broken("exp is not defined"))?)
             }
+            Expr::ZeroTimes(dtype, first, count) => {
+                let Expr::Element(array, at) = &**first else { return Err(broken("zero_times of no array")) };
+                let at = self.value(at, thread, active)?.index();
+                let mut sum = 0.0;
+                for n in 0..*count as i64 {
+                    sum += 0.0 * self.read(*array, at + n, thread)?.number(*dtype).as_f64();
+                }
+                Value::Number(Scalar::from_f64(DType::F32, sum))
+            }
             Expr::MulAdd(dtype, operands) => {
                 let [a, b, c] = &**operands;
                 let a = self.number(a, *dtype, thread, active)?;

@@ -57,7 +57,7 @@ pub use random::{
 pub(crate) use sort::is_wide as sorts_wide_items;
 pub use sort::{SortPart, sort, sort_part};
 pub use types::{memory_type, register_type};
-pub use unary::{brief_exp, unary};
+pub use unary::{brief_exp, unary, zero_times};
 pub use warp::{lanes_before, load_matrices, multiply_matrices, votes_before};
 
 use crate::ops::Spelling;

@@ -49,6 +49,11 @@ pub fn brief_exp(x: &str, helpers: &mut Helpers) -> String {
     helpers.call(Language::Cuda, "lz_brief_exp", &[x])
 }
 
+/// Zero times each of so many elements, an even number, from an address on, added up.
+pub fn zero_times(dtype: DType, first: &str, count: u64, helpers: &mut Helpers) -> String {
+    helpers.call(Language::Cuda, &format!("lz_zero_times_{dtype}"), &[first, &format!("{count}u")])
+}
+
 pub(super) fn negate(language: Language, dtype: DType, x: &str, helpers: &mut Helpers) -> String {
     let negated = if language == Language::Cuda && dtype.is_int() {
         let wide = if dtype.size() < 4 { DType::I32 } else { dtype };

@@ -83,6 +83,10 @@ pub(super) fn build(
     Ok(Nest::new(named, vec![function], Vec::new()))
 }
 
+/// Parts of the batch whose blocks of the same rows follow each other, where a mask makes these differ: enough to fill a GPU, few enough
+/// that what they read stays in its cache.
+const TOGETHER: u64 = 64;
+
 struct Rows<'k> {
     kernel: &'k Kernel,
     of: &'k RowContraction,
@@ -319,13 +323,29 @@ impl<'k> Rows<'k> {
         let (v, block, of) =
             (&self.elements.v, Expr::Builtin(Builtin::BlockX), Expr::Int(self.schedule.rows.into()));
         let chunks = ceil(emitter.positions(rows), of.clone());
-        let own = if batch.is_empty() { block.clone() } else { block.clone().then(Rem, chunks.clone()) };
-        // A mask leaves the last rows the most elements: their blocks begin first.
         let is_masked = self.of.masked(self.kernel).is_some();
-        let own = if is_masked { chunks.clone().then(Sub, 1).then(Sub, own) } else { own };
+        let [own, of_batch] = match (batch.is_empty(), is_masked) {
+            (true, _) => [block, Expr::Int(0)],
+            (false, false) => [block.clone().then(Rem, chunks.clone()), block.then(Div, chunks.clone())],
+            (false, true) => {
+                let together = Expr::Int(TOGETHER);
+                let all = together.clone().then(Mul, chunks.clone());
+                let before = Expr::Name(emitter.bind(
+                    "before",
+                    INDEX,
+                    block.clone().then(Div, all.clone()).then(Mul, together.clone()),
+                ));
+                let rest = emitter.positions(batch).then(Sub, before.clone());
+                let count = Expr::Name(emitter.bind("together", INDEX, together.then(Min, rest)));
+                let at = Expr::Name(emitter.bind("of_together", INDEX, block.then(Rem, all)));
+                [at.clone().then(Div, count.clone()), before.then(Add, at.then(Rem, count))]
+            }
+        };
+        // A mask leaves the last rows the most elements: their blocks begin first, of many parts of the batch together.
+        let own = if is_masked { chunks.then(Sub, 1).then(Sub, own) } else { own };
         emitter.bind(v.row0, INDEX, own.then(Mul, of));
         if !batch.is_empty() {
-            let rest = emitter.bind("block1", INDEX, block.then(Div, chunks));
+            let rest = emitter.bind("block1", INDEX, of_batch);
             emitter.unflatten(rest, batch, 1);
         }
         self.elements.place_thread(emitter);

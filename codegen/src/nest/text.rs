@@ -385,6 +385,9 @@ impl Writer<'_> {
             Expr::Unary(op, dtype, a) => self.call(&format!("{op}.{dtype}"), &[a]),
             Expr::Binary(op, dtype, a, b) => self.call(&format!("{op}.{dtype}"), &[a, b]),
             Expr::BriefExp(a) => self.call("brief_exp", &[a]),
+            Expr::ZeroTimes(dtype, first, count) => {
+                format!("zero_times.{dtype}({}, {count})", self.expr(first))
+            }
             Expr::MulAdd(dtype, operands) => {
                 self.call(&format!("mul_add.{dtype}"), &operands.iter().collect::<Vec<_>>())
             }

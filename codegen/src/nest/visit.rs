@@ -28,6 +28,7 @@ macro_rules! parts {
                     | Expr::ToIndex(a)
                     | Expr::Unary(_, _, a)
                     | Expr::BriefExp(a)
+                    | Expr::ZeroTimes(_, a, _)
                     | Expr::Cast { operand: a, .. }
                     | Expr::Element(_, a)
                     | Expr::FromMemory(_, a)

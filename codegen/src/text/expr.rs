@@ -144,6 +144,10 @@ impl Printer<'_> {
                 let a = self.primary(a);
                 intrinsics::brief_exp(&a, &mut self.helpers)
             }
+            Expr::ZeroTimes(dtype, first, count) => {
+                let first = format!("&{}", self.expr(first));
+                intrinsics::zero_times(*dtype, &first, *count, &mut self.helpers)
+            }
             Expr::MulAdd(dtype, operands) => {
                 let [a, b, c] = [0, 1, 2].map(|n| self.primary(&operands[n]));
                 intrinsics::mul_add(language, *dtype, [&a, &b, &c], &mut self.helpers)

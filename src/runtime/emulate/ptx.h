@@ -28,6 +28,13 @@ LZ_EMU_INLINE unsigned short lz_emu_f32_to_bf16(float f) {
     return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
 }
 
+/// fma.rn.f16x2 and fma.rn.bf16x2 of two elements and zeros: sums of zeros, or no numbers.
+LZ_EMU_INLINE unsigned lz_emu_add_zeros(unsigned sum, float low, float high, unsigned none) {
+    if (low * 0.0f != 0.0f) sum = (sum & 0xffff0000u) | none;
+    if (high * 0.0f != 0.0f) sum = (sum & 0xffffu) | none << 16;
+    return sum;
+}
+
 // ---------------------------------------------------------------------------------------------
 // Small matrices of a warp, as PTX has them. Products are exact, and their sum is rounded once for each instruction; a GPU
 // cuts off what does not fit.

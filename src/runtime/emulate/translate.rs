@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 /// The inline PTX that has a counterpart in the shim, and that counterpart.
-const PTX: [(&str, &str); 35] = [
+const PTX: [(&str, &str); 37] = [
     (
         r#"asm("{ .reg .b32 t; not.b32 t, %1; add.s32 %0, t, 1; }" : "=r"(y) : "r"(x));"#,
         "y = (int)(0U - (unsigned)x);",
@@ -51,6 +51,14 @@ const PTX: [(&str, &str); 35] = [
     (
         r#"asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(at), "l"(from), "r"(bytes) : "memory");"#,
         "lz_emu_copy(to, from, 16, bytes, at);",
+    ),
+    (
+        r#"asm("fma.rn.f16x2 %0, %1, %2, %0;" : "+r"(sum) : "r"(*(const unsigned*)(first + n)), "r"(0u));"#,
+        "sum = lz_emu_add_zeros(sum, lz_emu_f16_to_f32(first[n]), lz_emu_f16_to_f32(first[n + 1u]), 0x7e00u);",
+    ),
+    (
+        r#"asm("fma.rn.bf16x2 %0, %1, %2, %0;" : "+r"(sum) : "r"(*(const unsigned*)(first + n)), "r"(0u));"#,
+        "sum = lz_emu_add_zeros(sum, __uint_as_float((unsigned)first[n] << 16), __uint_as_float((unsigned)first[n + 1u] << 16), 0x7fc0u);",
     ),
     // Launches come one after the other.
     (r#"asm volatile("griddepcontrol.wait;" ::: "memory");"#, ""),

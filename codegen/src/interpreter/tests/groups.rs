@@ -86,7 +86,7 @@ kernel k
   v13: f32 = reduce sum over r0 of v12
   store out0[i0 * 4480 + i1 * 64 + i2] = v13
 ",
-        "row_contraction(tile=128x64, columns=64, depth=64, f16, group, stages=2)",
+        "row_contraction(tile=64x64, columns=64, depth=64, f16, group, stages=2)",
         "row_contraction(tile=32x64, columns=64, depth=32, f16)",
     );
 }

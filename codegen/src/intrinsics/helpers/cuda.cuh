@@ -196,6 +196,33 @@ unsigned lz_votes_before(bool condition) {
     return __popc(__ballot_sync(0xffffffffu, condition) & ((1u << threadIdx.x) - 1u));
 }
 
+// Zero times each of some elements, added up, two at a time: zero, unless one of them is no finite number.
+float lz_zero_times_f16(const unsigned short* first, unsigned count) {
+    unsigned sum = 0u;
+#pragma unroll
+    for (unsigned n = 0u; n < count; n += 2u) {
+        asm("fma.rn.f16x2 %0, %1, %2, %0;" : "+r"(sum) : "r"(*(const unsigned*)(first + n)), "r"(0u));
+    }
+    return lz_f16_to_f32((unsigned short)sum) + lz_f16_to_f32((unsigned short)(sum >> 16));
+}
+
+// Zero times each of some elements, added up, two at a time: zero, unless one of them is no finite number.
+float lz_zero_times_bf16(const unsigned short* first, unsigned count) {
+#if __CUDA_ARCH__ >= 800
+    unsigned sum = 0u;
+#pragma unroll
+    for (unsigned n = 0u; n < count; n += 2u) {
+        asm("fma.rn.bf16x2 %0, %1, %2, %0;" : "+r"(sum) : "r"(*(const unsigned*)(first + n)), "r"(0u));
+    }
+    return lz_bf16_to_f32((unsigned short)sum) + lz_bf16_to_f32((unsigned short)(sum >> 16));
+#else
+    float sum = 0.0f;
+#pragma unroll
+    for (unsigned n = 0u; n < count; ++n) sum += lz_bf16_to_f32(first[n]) * 0.0f;
+    return sum;
+#endif
+}
+
 // exp(x) as a power of 2: of an x from -64 to 0 to 18 bits or more.
 float lz_brief_exp(float x) {
     float y;

@@ -434,7 +434,7 @@ fn size(expr: &Expr) -> usize {
         Expr::Name(_) | Expr::Int(_) | Expr::Literal(_) | Expr::Builtin(_) => 0,
         Expr::Index(_) | Expr::Position(_) => 1,
         Expr::InBounds(bounds) => bounds.len() * 2,
-        Expr::Random { .. } | Expr::Checked { .. } | Expr::Sort { .. } => 4,
+        Expr::Random { .. } | Expr::Checked { .. } | Expr::Sort { .. } | Expr::ZeroTimes(..) => 4,
         Expr::Unary(_, _, a) | Expr::BriefExp(a) | Expr::Cast { operand: a, .. } | Expr::Element(_, a) => {
             1 + size(a)
         }

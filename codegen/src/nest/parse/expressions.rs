@@ -97,6 +97,14 @@ impl Reader<'_, '_> {
                 Ok(Expr::Checked { position, extent, check: reader.text.number()? })
             }),
             "brief_exp" => self.inside(|reader| operand(reader).map(Expr::BriefExp)),
+            "zero_times" => {
+                let dtype = self.dot_dtype()?;
+                self.inside(|reader| {
+                    let first = operand(reader)?;
+                    reader.text.expect(",")?;
+                    Ok(Expr::ZeroTimes(dtype, first, reader.text.number()?))
+                })
+            }
             "select" => {
                 self.inside(|reader| Ok(Expr::Select(operand(reader)?, next(reader)?, next(reader)?)))
             }

@@ -1,7 +1,8 @@
 //! What a mask leaves out of all rows of a block: found before the sweep along them, which then begins later and ends earlier.
 
 use super::{F32, Rows, binary, number, shuffled};
-use crate::BinaryOp;
+use crate::index::IndexExpr;
+use crate::ir::ValueOp;
 use crate::nest::INDEX;
 use crate::nest::accumulate::set;
 use crate::nest::contraction_cuda::WARP;
@@ -12,9 +13,10 @@ use crate::nest::loops::stepping;
 use crate::nest::pointwise::lanes_and_stores;
 use crate::nest::row_statistics::Extent;
 use crate::nest::stmt::Arithmetic::{Add, Div, Equal, Min, Mul, Rem, Sub};
-use crate::nest::stmt::{Builtin, Expr, LoopHint, Stmt};
+use crate::nest::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
 use crate::nest::variable::Var;
 use crate::schedule::Contraction;
+use crate::{BinaryOp, DType};
 
 impl<'k> Rows<'k> {
     /// Which elements of the rows count: of what a mask leaves out before and behind those of all rows, none if its numbers
@@ -66,9 +68,31 @@ impl<'k> Rows<'k> {
         };
         let vectors = Expr::Int(self.kernel.axis(*column).extent / vector);
         let at = emitter.index("element");
+        // As memory has them, two at a time.
+        let plain = factors.iter().find(in_vectors).filter(|factor| factor.is_copied);
         let body = emitter.using(kernel, |emitter| {
             emitter.open(&[], false);
             emitter.unflatten(at, &[self.of.along, *column], vector);
+            if let Some((factor, ValueOp::Load { buffer, index, .. })) =
+                plain.map(|factor| (factor, &factor.kernel.value(factor.value).op))
+                && let dtype @ (DType::F16 | DType::BF16) = kernel.buffers[buffer.index()].dtype
+            {
+                let first = index.substitute(self.results.plan.lane(), &IndexExpr::zero(), &kernel.ranges());
+                let tile = emitter.fresh("tile");
+                let array = emitter.array(tile, Type::Memory(dtype), vector);
+                emitter.push(Stmt::VectorLoad {
+                    array,
+                    at: Expr::Int(0),
+                    buffer: (*buffer).into(),
+                    index: Expr::Index(first),
+                    dtype,
+                    width: factor.vector,
+                });
+                let first = Box::new(Expr::element(array, Expr::Int(0)));
+                let zero = Expr::ZeroTimes(dtype, first, vector);
+                emitter.push(set(nothing, binary(BinaryOp::Add, Expr::Name(nothing), zero)));
+                return emitter.close();
+            }
             lanes_and_stores(emitter, kernel, &[], None, |emitter| {
                 let value = emitter.value(products[0].right);
                 let zero = binary(BinaryOp::Mul, value, number(0.0));

@@ -441,6 +441,16 @@ impl Scope<'_> {
             Expr::BriefExp(a) => {
                 self.expect(a, Type::Register(DType::F32)).and_then(|()| register(DType::F32))
             }
+            Expr::ZeroTimes(dtype, first, count) => {
+                let (Expr::Element(var, _), DType::F16 | DType::BF16) = (&**first, *dtype) else {
+                    return Err(NestError::Unsupported { op: "zero_times", dtype: *dtype });
+                };
+                let has_all = array(self.nest, self.function, *var).is_some_and(|(_, len)| len >= *count);
+                match has_all && count.is_multiple_of(2) {
+                    true => self.expect(first, Type::Memory(*dtype)).and_then(|()| register(DType::F32)),
+                    false => Err(self.mistyped("array of so many elements", first)),
+                }
+            }
             Expr::MulAdd(dtype, operands) => {
                 let is_of = |operand| self.expect(operand, Type::Register(*dtype));
                 operands.iter().try_for_each(is_of).and_then(|()| register(*dtype))

@@ -110,6 +110,7 @@ impl Loop<'_, '_> {
             Expr::Sort { .. }
             | Expr::Quotient(..)
             | Expr::BriefExp(_)
+            | Expr::ZeroTimes(..)
             | Expr::Votes(_)
             | Expr::VotesBefore(_)
             | Expr::ShuffleUp { .. }
@@ -196,6 +197,7 @@ impl Loop<'_, '_> {
             | Expr::Sort { .. }
             | Expr::Quotient(..)
             | Expr::BriefExp(_)
+            | Expr::ZeroTimes(..)
             | Expr::Votes(_)
             | Expr::VotesBefore(_)
             | Expr::ShuffleUp { .. }
