@@ -87,10 +87,11 @@ const REQUIRED_FUNCTIONS: &[&str] = &[
     "cuLaunchKernel",
 ];
 
-/// What drivers of CUDA 12 and later have, beside the functions that everything needs.
+/// What drivers of CUDA 12.3 and later have, beside the functions that everything needs.
 const GRAPH_FUNCTIONS: &[&str] = &[
     "cuGraphCreate",
     "cuGraphAddKernelNode_v2",
+    "cuGraphAddDependencies_v2",
     "cuGraphInstantiateWithFlags",
     "cuGraphExecKernelNodeSetParams_v2",
     "cuGraphLaunch",

@@ -11,6 +11,7 @@
 
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 
+use crate::device::capability;
 use crate::driver::{answer, launch_of, put};
 use crate::status::{Result, Status};
 use crate::stream::{Launch, State, Work, state};
@@ -67,7 +68,7 @@ pub unsafe extern "C" fn cuGraphCreate(graph: *mut usize, flags: c_uint) -> c_in
 pub unsafe extern "C" fn cuGraphAddKernelNode_v2(
     node: *mut usize,
     graph: usize,
-    dependencies: *const usize,
+    _dependencies: *const usize,
     count: usize,
     parameters: *const NodeParameters,
 ) -> c_int {
@@ -76,17 +77,54 @@ pub unsafe extern "C" fn cuGraphAddKernelNode_v2(
         let launch = unsafe { (*parameters).launch(&state) }?;
         let handle = state.handle();
         let graph = state.graphs.get_mut(&graph).ok_or(Status::INVALID_HANDLE)?;
-        let after = (0..count).map(|number| {
-            let handle = unsafe { *dependencies.add(number) };
-            graph.nodes.iter().position(|(other, ..)| *other == handle).ok_or(Status::INVALID_VALUE)
-        });
-        let mut after = after.collect::<Result<Vec<usize>>>()?;
-        after.sort_unstable();
-        if after.windows(2).any(|pair| pair[0] == pair[1]) {
+        if count > 0 {
+            // Nobody here gives them so.
             return Err(Status::INVALID_VALUE);
         }
-        graph.nodes.push((handle, launch, after));
+        graph.nodes.push((handle, launch, Vec::new()));
         unsafe { put(node, handle) }
+    })
+}
+
+/// `CUgraphEdgeData` of `cuda.h`.
+#[repr(C)]
+pub struct EdgeData {
+    from_port: u8,
+    to_port: u8,
+    kind: u8,
+    reserved: [u8; 5],
+}
+
+/// A node that may begin before the one that it comes after has ended must be a kernel that waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddDependencies_v2(
+    graph: usize,
+    from: *const usize,
+    to: *const usize,
+    data: *const EdgeData,
+    count: usize,
+) -> c_int {
+    answer(|| {
+        let mut state = state();
+        let graph = state.graphs.get_mut(&graph).ok_or(Status::INVALID_HANDLE)?;
+        for number in 0..count {
+            let position = |handle: usize| {
+                graph.nodes.iter().position(|(other, ..)| *other == handle).ok_or(Status::INVALID_VALUE)
+            };
+            let [before, later] = unsafe { [position(*from.add(number))?, position(*to.add(number))?] };
+            let (_, launch, after) = &mut graph.nodes[later];
+            if before >= later || after.contains(&before) {
+                return Err(Status::INVALID_VALUE);
+            }
+            let EdgeData { from_port, to_port, kind, reserved } = unsafe { data.add(number).read() };
+            let is_plain = [from_port, to_port, kind] == [0, 0, 0];
+            let is_programmatic = [from_port, to_port, kind] == [1, 0, 1] && capability().0 >= 9;
+            if reserved != [0; 5] || !is_plain && !(is_programmatic && launch.function.waits) {
+                return Err(Status::INVALID_VALUE);
+            }
+            after.push(before);
+        }
+        Ok(())
     })
 }
 

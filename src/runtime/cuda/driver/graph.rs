@@ -1,7 +1,7 @@
 //! Launches that the driver knows beforehand: a graph of kernels is built once, and started with one call.
 
 use std::ffi::c_void;
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
 use cudarc::driver::{DriverError, result, sys};
@@ -69,35 +69,46 @@ impl CudaDevice {
         let operation = "make a graph";
         self.enter(operation)?;
         let failed = |error: DriverError| self.failed(operation, error);
-        let mut graph = null_mut();
-        // SAFETY: the pointer is to a handle of this function.
-        unsafe { sys::cuGraphCreate(&mut graph, 0) }.result().map_err(failed)?;
-        let (executable, nodes, device) = (null_mut(), Vec::new(), self.clone());
-        let mut made = CudaGraph { graph, executable, nodes, device };
-        let mut before: Vec<sys::CUgraphNode> = Vec::new();
+        let mut made = self.empty_graph().map_err(failed)?;
+        let mut begin_early = true;
+        let [mut from, mut to] = [const { Vec::new() }; 2];
         for launch in launches {
             let (mut node, after) = launch?;
             node.kernel.allow_shared_bytes(node.shared_bytes).map_err(failed)?;
-            before.clear();
-            before.extend(after.iter().filter_map(|&number| made.nodes.get(number)));
+            begin_early &= node.kernel.begins_early();
             let (mut handle, parameters) = (null_mut(), node.parameters());
-            // SAFETY: the dependencies are nodes of this graph, and arguments are what the kernel's parameters are.
+            // SAFETY: the graph is alive, and arguments are what the kernel's parameters are.
             let added = unsafe {
-                sys::cuGraphAddKernelNode_v2(
-                    &mut handle,
-                    made.graph,
-                    before.as_ptr(),
-                    before.len(),
-                    &raw const parameters,
-                )
+                sys::cuGraphAddKernelNode_v2(&mut handle, made.graph, null(), 0, &raw const parameters)
             };
             added.result().map_err(failed)?;
+            let before = after.iter().filter_map(|&number| made.nodes.get(number));
+            from.extend(before);
+            to.resize(from.len(), handle);
             made.nodes.push(handle);
         }
+        let data = match begin_early {
+            // `CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC` of the one before, and `CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC`.
+            true => sys::CUgraphEdgeData { from_port: 1, to_port: 0, type_: 1, reserved: [0; 5] },
+            false => sys::CUgraphEdgeData { from_port: 0, to_port: 0, type_: 0, reserved: [0; 5] },
+        };
+        let data = vec![data; from.len()];
+        // SAFETY: the nodes are the graph's, all lists are as long, and each kernel that begins early waits itself.
+        let ordered = unsafe {
+            sys::cuGraphAddDependencies_v2(made.graph, from.as_ptr(), to.as_ptr(), data.as_ptr(), data.len())
+        };
+        ordered.result().map_err(failed)?;
         // SAFETY: the graph is alive.
         let flags = sys::CUgraphInstantiate_flags(0);
         made.executable = unsafe { result::graph::instantiate(made.graph, flags) }.map_err(failed)?;
         Ok(made)
+    }
+
+    fn empty_graph(self: &Arc<Self>) -> Result<CudaGraph, DriverError> {
+        let mut graph = null_mut();
+        // SAFETY: the pointer is to a handle of this function.
+        unsafe { sys::cuGraphCreate(&mut graph, 0) }.result()?;
+        Ok(CudaGraph { graph, executable: null_mut(), nodes: Vec::new(), device: self.clone() })
     }
 }
 

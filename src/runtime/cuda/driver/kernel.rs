@@ -94,6 +94,11 @@ impl CudaKernel {
         self.function.cu_function()
     }
 
+    /// Whether it waits for the kernel before it itself.
+    pub(super) fn begins_early(&self) -> bool {
+        self.begins_early
+    }
+
     /// Raises the limit where a launch needs more.
     pub(super) fn allow_shared_bytes(&self, bytes: u32) -> Result<(), DriverError> {
         let mut limit = self.shared_limit.lock().unwrap_or_else(PoisonError::into_inner);
