@@ -175,8 +175,8 @@ impl Drop for TensorNode {
     }
 }
 
-/// How many nodes a thread keeps: those of a short history.
-const MOST_SPARE: usize = 32;
+/// How many nodes a thread keeps: those of a history such as a small model's, 300 KB.
+const MOST_SPARE: usize = 1024;
 
 thread_local! {
     /// Nodes that nobody has any more, without what they held. Recording and dropping a history would take a third longer with

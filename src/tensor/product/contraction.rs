@@ -46,6 +46,9 @@ impl Factor {
             (0..self.labels.len()).filter(|&axis| leaves(self.labels[axis])).collect()
         };
         let is_unit = |label| self.extent(label) == 1;
+        if self.labels.iter().all(|&label| wanted(label) && !is_unit(label)) {
+            return self.clone();
+        }
         let summed = axes(&|label| !is_unit(label) && !wanted(label));
         let mut tensor = self.tensor.clone();
         if !summed.is_empty() {
@@ -58,9 +61,15 @@ impl Factor {
 
     /// With its axes in this order, and with one element along those that it does not have.
     fn arranged(&self, order: &[Label]) -> Tensor {
+        if self.labels[..] == *order {
+            return self.tensor.clone();
+        }
         let axes: Vec<usize> =
             order.iter().filter_map(|label| self.labels.iter().position(|own| own == label)).collect();
         let shape: Shape = order.iter().map(|&label| self.extent(label)).collect();
+        if axes.is_sorted() {
+            return self.tensor.reshape(shape);
+        }
         self.tensor.permute(axes).reshape(shape)
     }
 }
@@ -118,6 +127,9 @@ fn without_repeats(mut labels: Vec<Label>) -> Vec<Label> {
 
 /// The two factors, by place, whose product takes the fewest multiplications; of equal ones the first.
 fn cheapest(factors: &[Factor], output: &[Label]) -> Option<(usize, usize)> {
+    if factors.len() == 2 {
+        return Some((0, 1));
+    }
     let mut best = None;
     for second in 1..factors.len() {
         for first in 0..second {
