@@ -5,6 +5,7 @@
 #![allow(clippy::reversed_empty_ranges, reason = "a slice to -1 ends before the last, as in Python")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
 
+mod attention;
 #[path = "../common/mod.rs"]
 mod common;
 mod convolutions;

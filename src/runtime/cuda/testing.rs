@@ -15,7 +15,7 @@ pub fn find() -> Result<((i32, i32), &'static [u32])> {
 /// see that it compiles at all.
 ///
 /// # Errors
-/// Those of the compiler; a kernel that reads memory before it has waited for the one before it, where it may [begin early](early).
+/// Those of the compiler; a kernel that reads memory before it has waited for the one before it, where it may begin before.
 pub fn compile(
     source: &str,
     kernels: &[&str],

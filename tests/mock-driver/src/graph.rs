@@ -12,7 +12,8 @@
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 
 use crate::device::capability;
-use crate::driver::{answer, launch_of, put};
+use crate::driver::{answer, put};
+use crate::launch::launch_of;
 use crate::status::{Result, Status};
 use crate::stream::{Launch, State, Work, state};
 
@@ -119,7 +120,8 @@ pub unsafe extern "C" fn cuGraphAddDependencies_v2(
             let EdgeData { from_port, to_port, kind, reserved } = unsafe { data.add(number).read() };
             let is_plain = [from_port, to_port, kind] == [0, 0, 0];
             let is_programmatic = [from_port, to_port, kind] == [1, 0, 1] && capability().0 >= 9;
-            if reserved != [0; 5] || !is_plain && !(is_programmatic && launch.function.waits) {
+            let is_allowed = is_plain || is_programmatic && launch.function.waits;
+            if reserved != [0; 5] || !is_allowed {
                 return Err(Status::INVALID_VALUE);
             }
             after.push(before);

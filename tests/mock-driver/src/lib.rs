@@ -22,6 +22,7 @@
 mod device;
 pub mod driver;
 pub mod graph;
+pub mod launch;
 pub mod memory;
 pub mod nvrtc;
 mod status;
