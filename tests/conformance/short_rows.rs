@@ -196,7 +196,7 @@ fn elements_that_need_another_reduction() {
     let (x, c) = (numbers(&Device::cpu(), [20_000, 8], 1), numbers(&Device::cpu(), [16, 8], 2));
     let squares = x.square().sum_keepdim(1);
     let nearest = (&squares - x.matmul(c.t()) * 2.0 + numbers(&Device::cpu(), [16], 3)).argmin(1);
-    assert_eq!(schedules(&[squares, nearest]), ["column_reduce(threads=512x1, vec=1, all)"]);
+    assert_eq!(schedules(&[squares, nearest]), ["column_reduce(threads=256x1, vec=1, all)"]);
 }
 
 /// Codes of rows of products, and whether any of some tables has the code of another row: as many results as there are codes,
