@@ -205,7 +205,7 @@ fn module(backend: &Backend, text: &Text) -> Result<(Module, u32)> {
             let architecture = to_compile_for(device.architecture(), nvrtc.architectures());
             let (cubin, spill_bytes) = compile_cubin(text, &architecture)?;
             let functions: Vec<&str> = text.emitted.functions().collect();
-            let begins_early = super::cuda::early::begins_early(&architecture);
+            let begins_early = super::cuda::dependent_launch::begins_early(&architecture);
             Ok((Module::Cuda(device.load(&cubin, &functions, begins_early)?), spill_bytes))
         }
         Backend::Interpreter | Backend::Interpreted => {
@@ -256,7 +256,7 @@ fn compile_cubin(text: &Text, architecture: &str) -> Result<(Vec<u8>, u32)> {
     super::cuda::lines::write(name, source);
     let key = cubin_key(nvrtc, architecture, source);
     let mut cubin = cached(&key, "cu", source, || {
-        let source = &super::cuda::early::source(source, architecture);
+        let source = &super::cuda::dependent_launch::source(source, architecture);
         if is_virtual(architecture) {
             // What it spills, the driver knows alone.
             return Ok([nvrtc.ptx(name, source, architecture, options)?.into_bytes(), vec![0; 4]].concat());
@@ -283,7 +283,12 @@ fn cubin_key(nvrtc: &super::cuda::nvrtc::Nvrtc, architecture: &str, source: &str
         // The CUBIN names the file.
         maker = format!("{maker}, lines in {}", folder.display());
     }
-    Key::new(architecture, &maker, nvrtc.options(), &super::cuda::early::source(source, architecture))
+    Key::new(
+        architecture,
+        &maker,
+        nvrtc.options(),
+        &super::cuda::dependent_launch::source(source, architecture),
+    )
 }
 
 #[cfg(feature = "cuda")]

@@ -83,9 +83,9 @@ pub(super) fn build(
     Ok(Nest::new(named, vec![function], Vec::new()))
 }
 
-/// Parts of the batch whose blocks of the same rows follow each other, where a mask makes these differ: enough to fill a GPU, few enough
-/// that what they read stays in its cache.
-const TOGETHER: u64 = 64;
+/// Matrices of a batch whose blocks of the same rows follow each other, where a mask makes rows differ in length: enough to fill a GPU, few
+/// enough for their keys and values to stay in its second-level cache.
+const INTERLEAVED: u64 = 64;
 
 struct Rows<'k> {
     kernel: &'k Kernel,
@@ -328,20 +328,17 @@ impl<'k> Rows<'k> {
             (true, _) => [block, Expr::Int(0)],
             (false, false) => [block.clone().then(Rem, chunks.clone()), block.then(Div, chunks.clone())],
             (false, true) => {
-                let together = Expr::Int(TOGETHER);
-                let all = together.clone().then(Mul, chunks.clone());
-                let before = Expr::Name(emitter.bind(
-                    "before",
-                    INDEX,
-                    block.clone().then(Div, all.clone()).then(Mul, together.clone()),
-                ));
-                let rest = emitter.positions(batch).then(Sub, before.clone());
-                let count = Expr::Name(emitter.bind("together", INDEX, together.then(Min, rest)));
-                let at = Expr::Name(emitter.bind("of_together", INDEX, block.then(Rem, all)));
-                [at.clone().then(Div, count.clone()), before.then(Add, at.then(Rem, count))]
+                let most = Expr::Int(INTERLEAVED);
+                let blocks = most.clone().then(Mul, chunks.clone());
+                let first = block.clone().then(Div, blocks.clone()).then(Mul, most.clone());
+                let first = Expr::Name(emitter.bind("first_matrix", INDEX, first));
+                let rest = emitter.positions(batch).then(Sub, first.clone());
+                let count = Expr::Name(emitter.bind("interleaved", INDEX, most.then(Min, rest)));
+                let at = Expr::Name(emitter.bind("block_of_these", INDEX, block.then(Rem, blocks)));
+                [at.clone().then(Div, count.clone()), first.then(Add, at.then(Rem, count))]
             }
         };
-        // A mask leaves the last rows the most elements: their blocks begin first, of many parts of the batch together.
+        // A mask leaves the last rows the most elements: their blocks begin first, of many matrices.
         let own = if is_masked { chunks.then(Sub, 1).then(Sub, own) } else { own };
         emitter.bind(v.row0, INDEX, own.then(Mul, of));
         if !batch.is_empty() {

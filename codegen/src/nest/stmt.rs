@@ -85,7 +85,7 @@ pub enum Expr {
     /// The exponential of an F32 to more bits than a number of 16 has, but not to all (CUDA).
     BriefExp(Box<Expr>),
     /// Zero times each of so many elements of an array of 16-bit floats, from the first one on, added up (CUDA): zero, unless one of
-    /// them is no finite number.
+    /// them is infinite or NaN.
     ZeroTimes(DType, Box<Expr>, u64),
     /// `a * b + c` of one dtype: on floats rounded once.
     MulAdd(DType, Box<[Expr; 3]>),

@@ -5,8 +5,8 @@
 
 pub(crate) mod architecture;
 pub(crate) mod cubin;
+pub(crate) mod dependent_launch;
 pub(crate) mod driver;
-pub(crate) mod early;
 pub(crate) mod lines;
 pub(crate) mod nvrtc;
 pub(crate) mod nvtx;

@@ -1,7 +1,7 @@
 //! NVRTC as tests use it: many kernels in one text. Hidden from the documentation, and no part of the interface.
 
 use super::cubin::{self, CubinInfo};
-use super::early;
+use super::dependent_launch;
 use super::nvrtc::Nvrtc;
 use crate::{Error, Result};
 
@@ -27,11 +27,12 @@ pub fn compile(
     if !optimised && nvrtc.version() >= (13, 0) {
         options.push("--Ofast-compile=mid");
     }
-    let cubin = nvrtc.compile("kernels", &early::source(source, architecture), architecture, &options)?;
+    let cubin =
+        nvrtc.compile("kernels", &dependent_launch::source(source, architecture), architecture, &options)?;
     let inspect = |name: &&str| {
         let missing = || Error::internal("CUBIN inspection", format!("{name} is not in the compiled module"));
         let code = cubin::code(&cubin.bytes, name).ok_or_else(missing)?;
-        if early::begins_early(architecture) && !early::waits_first(code) {
+        if dependent_launch::begins_early(architecture) && !dependent_launch::waits_first(code) {
             return Err(Error::internal("CUBIN inspection", format!("{name} reads before it has waited")));
         }
         cubin.inspect(name).ok_or_else(missing)

@@ -79,7 +79,7 @@ pub unsafe extern "C" fn cuGraphAddKernelNode_v2(
         let handle = state.handle();
         let graph = state.graphs.get_mut(&graph).ok_or(Status::INVALID_HANDLE)?;
         if count > 0 {
-            // Nobody here gives them so.
+            // They come by `cuGraphAddDependencies_v2`.
             return Err(Status::INVALID_VALUE);
         }
         graph.nodes.push((handle, launch, Vec::new()));

@@ -196,7 +196,7 @@ unsigned lz_votes_before(bool condition) {
     return __popc(__ballot_sync(0xffffffffu, condition) & ((1u << threadIdx.x) - 1u));
 }
 
-// Zero times each of some elements, added up, two at a time: zero, unless one of them is no finite number.
+// Zero times each of some elements, added up, two at a time: zero, unless one of them is infinite or NaN.
 float lz_zero_times_f16(const unsigned short* first, unsigned count) {
     unsigned sum = 0u;
 #pragma unroll
@@ -206,7 +206,7 @@ float lz_zero_times_f16(const unsigned short* first, unsigned count) {
     return lz_f16_to_f32((unsigned short)sum) + lz_f16_to_f32((unsigned short)(sum >> 16));
 }
 
-// Zero times each of some elements, added up, two at a time: zero, unless one of them is no finite number.
+// Zero times each of some elements, added up, two at a time: zero, unless one of them is infinite or NaN.
 float lz_zero_times_bf16(const unsigned short* first, unsigned count) {
 #if __CUDA_ARCH__ >= 800
     unsigned sum = 0u;

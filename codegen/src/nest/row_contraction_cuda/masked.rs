@@ -62,14 +62,15 @@ impl<'k> Rows<'k> {
     fn probe(&self, emitter: &mut Emitter<'k>, factors: &'k [Factor], nothing: Var, [from, to]: [Expr; 2]) {
         let Contraction { column, products, .. } = &self.of.contraction;
         let in_vectors = |factor: &&Factor| !factor.is_left && !factor.is_along && factor.vector > 1;
-        let (kernel, vector) = match factors.iter().find(in_vectors) {
+        let factor = factors.iter().find(in_vectors);
+        let (kernel, vector) = match factor {
             Some(factor) => (&factor.kernel, factor.vector),
             None => (self.kernel, 1),
         };
         let vectors = Expr::Int(self.kernel.axis(*column).extent / vector);
         let at = emitter.index("element");
-        // As memory has them, two at a time.
-        let plain = factors.iter().find(in_vectors).filter(|factor| factor.is_copied);
+        // What is in memory as it is multiplied is not widened.
+        let plain = factor.filter(|factor| factor.is_copied);
         let body = emitter.using(kernel, |emitter| {
             emitter.open(&[], false);
             emitter.unflatten(at, &[self.of.along, *column], vector);

@@ -126,7 +126,7 @@ impl CudaDevice {
     }
 
     /// Loads the functions of a compiled kernel, or of PTX, which the driver compiles. They begin early if their text is one that
-    /// [waits](crate::runtime::cuda::early).
+    /// [waits](crate::runtime::cuda::dependent_launch).
     ///
     /// # Errors
     /// [`Error::Device`], such as for a CUBIN of another architecture.

@@ -66,7 +66,7 @@ impl CudaDevice {
         self.enter(operation)?;
         self.usage.set_limit(bytes);
         let kept = self.pool.as_ref().map_or(Ok(()), |pool| pool.keep(bytes));
-        self.release(self.free_lists.limit(bytes, self.total_memory))
+        self.release(self.free_lists.limit(bytes.min(self.total_memory)))
             .and(kept)
             .map_err(|error| self.failed(operation, error))
     }

@@ -1,16 +1,16 @@
-//! Kernels that begin before the one before them on a stream has ended: programmatic dependent launch, of compute capability 9.0 and
-//! later.
+//! Programmatic dependent launch, of compute capability 9.0 and later: a kernel is launched before the one before it on the stream, or in
+//! the graph, has ended.
 //!
-//! Launching a kernel takes 0.7 to 0.9 µs on an H200. Now it is launched when all blocks of the one before have come to their end, and
-//! waits there itself: its first statement is over when all that they wrote is seen. All threads wait, so that the end of a kernel
-//! stands for the end of all before it. Texts do not show the statement: it is no part of what a kernel computes.
+//! Launching a kernel takes 0.7 to 0.9 µs on an H200. That overlaps with the end of the kernel before: when all its blocks have come to
+//! their end, this one's may begin, and wait there. The first statement of every kernel, `griddepcontrol.wait`, is over when the
+//! kernel before has ended and its writes are seen. All threads wait, so the end of a kernel stands for the end of all before it.
+//! Texts do not show the statement: it is no part of what a kernel computes.
 //!
-//! Nobody lets the next one begin sooner: its first blocks, which may have most to do, would share the multiprocessors that the
-//! last ones leave (attention of 128 blocks took 35 µs for 24), and small kernels gain nothing by it.
+//! No kernel triggers the next one sooner (`griddepcontrol.launch_dependents`): its blocks would be placed where this one's leave
+//! room, two on one multiprocessor and none on others (attention of 128 blocks took 36 µs for 24), and small kernels gain nothing.
 
 use std::borrow::Cow;
 
-/// Goes on when the kernel before has ended.
 const WAIT: &str = r#" asm volatile("griddepcontrol.wait;" ::: "memory");"#;
 
 /// Whether kernels compiled for the architecture, `sm_90` or `compute_90`, wait for the one before.
