@@ -10,7 +10,7 @@ use crate::graph::op::{Op, View};
 use crate::recording::{Recipe, State, Tensor, TensorNode};
 use crate::runtime::backend::Backend;
 use crate::runtime::join::{Join, Piece};
-use crate::{Device, Result, Shape};
+use crate::{Device, Error, Result, Shape};
 
 /// Whether a tensor is a join by copies that was not carried out.
 pub(super) fn is_join(tensor: &Tensor) -> bool {
@@ -30,7 +30,11 @@ pub(super) fn carry_out(join: &Tensor, evaluate: &dyn Fn(Device, &[Tensor]) -> R
     let bases: Vec<Tensor> = stored.iter().map(|stored| stored.base.clone()).collect();
     let bytes = shape.elements() * dtype.size();
     for tensors in evaluations(&bases, bytes.max(KEPT_BYTES)) {
-        evaluate(device, &tensors)?;
+        match evaluate(device, &tensors) {
+            // Without room for what later parts go on from, they compute it anew.
+            Err(Error::OutOfMemory { .. }) if tensors.len() > 1 => evaluate(device, &tensors[..1])?,
+            result => result?,
+        }
     }
     let backend = Backend::open(device)?;
     let inner: usize = shape[axis + 1..].iter().product::<usize>() * dtype.size();
@@ -100,29 +104,37 @@ fn first(view: &View, shape: &Shape, from: &Shape) -> Option<usize> {
     Some(start)
 }
 
-/// What is computed together, and after what: each of the parts, with what later ones go on from, if that is no larger than so
-/// many bytes.
+/// What is computed together, and after what: each of the parts, with what later ones go on from. No more than `most_bytes` of
+/// it, where later parts only read parts of it, and can compute these again for little.
 fn evaluations(parts: &[Tensor], most_bytes: usize) -> Vec<Vec<Tensor>> {
     let mut evaluations: Vec<Vec<Tensor>> = Vec::new();
     // With which part each is visited first.
     let mut visited: FxHashMap<*const TensorNode, usize> = FxHashMap::default();
     let mut asked: FxHashSet<*const TensorNode> = FxHashSet::default();
+    let mut pointwise: FxHashSet<*const TensorNode> = FxHashSet::default();
     for (number, part) in parts.iter().enumerate() {
         evaluations.push(Vec::new());
         if part.is_evaluated() || !asked.insert(Arc::as_ptr(&part.node)) {
             continue;
         }
         evaluations[number].push(part.clone());
-        let mut pending = vec![part.clone()];
-        while let Some(tensor) = pending.pop() {
+        // What is visited, and whether views read a part of it.
+        let mut pending = vec![(part.clone(), false)];
+        while let Some((tensor, is_cut)) = pending.pop() {
             let State::Recorded(recipe, sources) = tensor.node.state().clone() else { continue };
             let first = *visited.entry(Arc::as_ptr(&tensor.node)).or_insert(number);
+            let elements = tensor.node.shape.elements();
+            let is_view = matches!(recipe, Recipe::Op(Op::View(_)));
+            let below = |source: Tensor| {
+                let is_cut = is_view && (is_cut || elements < source.node.shape.elements());
+                (source, is_cut)
+            };
             if first == number {
                 // A source twice is visited twice: what is visited has no more sources to come.
                 let is_new = |source: &&Tensor| {
                     visited.get(&Arc::as_ptr(&source.node)).is_none_or(|&first| first < number)
                 };
-                pending.extend(sources.iter().filter(is_new).cloned());
+                pending.extend(sources.iter().filter(is_new).cloned().map(below));
                 continue;
             }
             // A view, and a number, cost nothing where they are used.
@@ -132,15 +144,87 @@ fn evaluations(parts: &[Tensor], most_bytes: usize) -> Vec<Vec<Tensor>> {
                 _ => false,
             };
             if !is_computed {
-                pending.extend(sources);
+                pending.extend(sources.into_iter().map(below));
                 continue;
             }
-            let bytes = tensor.node.shape.elements().saturating_mul(tensor.node.dtype.size());
-            if bytes <= most_bytes && asked.insert(Arc::as_ptr(&tensor.node)) {
+            let bytes = elements.saturating_mul(tensor.node.dtype.size());
+            if (bytes <= most_bytes || !is_cut || !is_pointwise(&tensor, &asked, &mut pointwise))
+                && asked.insert(Arc::as_ptr(&tensor.node))
+            {
                 evaluations[first].push(tensor);
             }
         }
     }
     evaluations.retain(|tensors| !tensors.is_empty());
     evaluations
+}
+
+/// Whether each element of a tensor is computed from few of those that are there, or are asked for: by elementwise operations
+/// and views alone. So are those in `known`.
+fn is_pointwise(
+    tensor: &Tensor,
+    asked: &FxHashSet<*const TensorNode>,
+    known: &mut FxHashSet<*const TensorNode>,
+) -> bool {
+    let mut met = FxHashSet::default();
+    let mut pending = vec![tensor.clone()];
+    while let Some(tensor) = pending.pop() {
+        let address = Arc::as_ptr(&tensor.node);
+        if asked.contains(&address) || known.contains(&address) || !met.insert(address) {
+            continue;
+        }
+        let state = tensor.node.state();
+        let State::Recorded(recipe, sources) = &*state else { continue };
+        match recipe {
+            Recipe::Op(op) if !(op.is_elementwise() || matches!(op, Op::View(_)) || sources.is_empty()) => {
+                return false;
+            }
+            _ => pending.extend(sources.iter().cloned()),
+        }
+    }
+    known.extend(met);
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DType;
+
+    fn addresses(tensors: &[Tensor]) -> Vec<*const TensorNode> {
+        tensors.iter().map(|tensor| Arc::as_ptr(&tensor.node)).collect()
+    }
+
+    #[test]
+    fn what_is_costly_is_computed_once() {
+        let (x, w) = (Tensor::zeros([8, 16], DType::F32), Tensor::zeros([16, 64], DType::F32));
+        let cheap = &x * 2.0;
+        let costly = x.matmul(&w) + 1.0;
+        let parts = |of: &Tensor| (0..8).map(|n| of.select(0, n) * 2.0).collect::<Vec<Tensor>>();
+        // Parts of a sum of products, which is larger than what is joined, would each compute all of it.
+        let of_costly = parts(&costly);
+        let all = evaluations(&of_costly, 0);
+        assert_eq!(all.len(), 8);
+        assert_eq!(addresses(&all[0]), addresses(&[of_costly[0].clone(), costly]));
+        assert!(all[1..].iter().all(|tensors| tensors.len() == 1));
+        // Parts of what is computed element by element are computed where they are read, unless there is room.
+        assert!(evaluations(&parts(&cheap), 0).iter().all(|tensors| tensors.len() == 1));
+        assert_eq!(evaluations(&parts(&cheap), 1 << 20)[0].len(), 2);
+        // Whole, it is computed once.
+        let whole: Vec<Tensor> = (0..3).map(|n| (&cheap + n as f32).sum(0)).collect();
+        assert_eq!(evaluations(&whole, 0)[0].len(), 2);
+    }
+
+    #[test]
+    fn steps_are_computed_once() {
+        let mut state = Tensor::zeros([1 << 10], DType::F32);
+        let mut sums = Vec::new();
+        for _ in 0..5 {
+            state = &state * 0.5 + 1.0;
+            sums.push(state.sum(0));
+        }
+        for (number, tensors) in evaluations(&sums, 0).iter().enumerate() {
+            assert_eq!(tensors.len(), if number < 4 { 2 } else { 1 }, "step {number}");
+        }
+    }
 }

@@ -45,6 +45,8 @@ pub(crate) struct TensorNode {
     pub(crate) location: SourceLocation,
     /// Whether it is made of values of a scan's step, so that it has values only there.
     pub(crate) is_of_step: bool,
+    /// How many recorded tensors follow from each other up to this one, at most: more than for any that it follows from.
+    pub(crate) depth: u32,
     /// Whether its user has given the values up, however few they are.
     pub(crate) is_donated: AtomicBool,
     /// Whether an evaluation has computed it, on the way to others if its values are not there.
@@ -312,11 +314,14 @@ impl Tensor {
         location: SourceLocation,
         state: State,
     ) -> Tensor {
-        let is_of_step = match &state {
-            State::Recorded(Recipe::StepValue, _) => true,
-            State::Recorded(_, sources) => sources.iter().any(|source| source.node.is_of_step),
-            State::Invalid(_) | State::Evaluated(_) | State::Lent(_) => false,
-        };
+        let (mut is_of_step, mut depth) = (false, 0);
+        if let State::Recorded(recipe, sources) = &state {
+            is_of_step = matches!(recipe, Recipe::StepValue);
+            for source in sources {
+                is_of_step |= source.node.is_of_step;
+                depth = depth.max(source.node.depth.saturating_add(1));
+            }
+        }
         let is_invalid = AtomicBool::new(matches!(state, State::Invalid(_)));
         let state = Mutex::new(state);
         let [is_donated, was_computed] = [false; 2].map(AtomicBool::new);
@@ -328,6 +333,7 @@ impl Tensor {
                 origin,
                 location,
                 is_of_step,
+                depth,
                 is_donated,
                 was_computed,
                 mark: AtomicU64::new(0),

@@ -28,7 +28,8 @@ struct Visited {
 pub(super) fn sweep(outputs: &[(Tensor, Tensor)], wanted: &[Tensor]) -> Result<Vec<Option<Tensor>>> {
     let key = |tensor: &Tensor| Arc::as_ptr(&tensor.node);
     let aims: FxHashSet<*const TensorNode> = wanted.iter().map(key).collect();
-    let (visited, numbers) = visit(outputs.iter().map(|(output, _)| output), &aims)?;
+    let least_depth = wanted.iter().map(|tensor| tensor.node.depth).min().unwrap_or(0);
+    let (visited, numbers) = visit(outputs.iter().map(|(output, _)| output), &aims, least_depth)?;
     let mut reaching: Vec<SmallVec<[Tensor; 2]>> = vec![SmallVec::new(); visited.len()];
     for (output, cotangent) in outputs {
         reaching[numbers[&key(output)]].push(cotangent.clone());
@@ -71,10 +72,13 @@ pub(super) fn sweep(outputs: &[(Tensor, Tensor)], wanted: &[Tensor]) -> Result<V
     Ok(wanted.iter().map(|tensor| found.get(&key(tensor)).cloned()).collect())
 }
 
-/// What the outputs were recorded from, sources first, with each one's number.
+/// What the outputs were recorded from, sources first, with each one's number. What is less deep than all that is wanted
+/// follows from none of it, and is not looked into: a loop that records a gradient in each step does not visit the steps
+/// before in each.
 fn visit<'a>(
     outputs: impl Iterator<Item = &'a Tensor>,
     aims: &FxHashSet<*const TensorNode>,
+    least_depth: u32,
 ) -> Result<(Vec<Visited>, FxHashMap<*const TensorNode, usize>)> {
     let mut visited: Vec<Visited> = Vec::new();
     let mut numbers: FxHashMap<*const TensorNode, usize> = FxHashMap::default();
@@ -85,7 +89,7 @@ fn visit<'a>(
         let key = Arc::as_ptr(&tensor.node);
         let Some((recipe, sources)) = recorded else {
             if entered.insert(key) {
-                let recorded = recorded_as(&tensor)?;
+                let recorded = recorded_as(&tensor, least_depth)?;
                 let below: Vec<Tensor> = recorded.1.iter().cloned().collect();
                 pending.push((tensor, Some(recorded)));
                 pending.extend(below.into_iter().map(|source| (source, None)));
@@ -104,8 +108,11 @@ fn visit<'a>(
 /// How a tensor was recorded, and what its gradient goes on to.
 type Recorded = (Option<Recipe>, Sources);
 
-fn recorded_as(tensor: &Tensor) -> Result<Recorded> {
+fn recorded_as(tensor: &Tensor, least_depth: u32) -> Result<Recorded> {
     tensor.validity()?;
+    if tensor.node.depth < least_depth {
+        return Ok((None, Sources::new()));
+    }
     Ok(match &*tensor.node.state() {
         State::Recorded(recipe @ Recipe::Derived(_), sources) => {
             (Some(recipe.clone()), sources.iter().skip(1).cloned().collect())
@@ -122,4 +129,27 @@ fn adjoint_name(origin: &'static str) -> &'static str {
     let names = names.get_or_insert_default();
     // There are as many as operations have names: they may stay.
     names.entry(origin).or_insert_with(|| format!("{origin}_grad").leak())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DType;
+
+    /// A loop that records a gradient in each step would take time by the square of its length.
+    #[test]
+    fn a_gradient_does_not_visit_what_came_before() {
+        let x = Tensor::zeros([20, 3], DType::F32);
+        let mut w = Tensor::zeros([3], DType::F32);
+        let mut visited = Vec::new();
+        for _ in 0..4 {
+            let loss = x.matmul(&w).square().sum(..);
+            let aims = FxHashSet::from_iter([Arc::as_ptr(&w.node)]);
+            visited.push(visit([&loss].into_iter(), &aims, w.node.depth).unwrap().0.len());
+            let gradient = crate::grad(&loss, &w);
+            gradient.validity().unwrap();
+            w = w - gradient * 0.1;
+        }
+        assert_eq!(visited[3], visited[1], "{visited:?}");
+    }
 }
