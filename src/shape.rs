@@ -154,6 +154,13 @@ impl Deref for Shape {
     }
 }
 
+/// A number's shape.
+impl From<()> for Shape {
+    fn from((): ()) -> Shape {
+        Shape::scalar()
+    }
+}
+
 impl<const N: usize> From<[usize; N]> for Shape {
     fn from(extents: [usize; N]) -> Shape {
         Shape(SmallVec::from_slice(&extents))

@@ -10,7 +10,9 @@ mod programs;
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-use lazuli::{DType, Device, Fusion, PadMode, Reduction, Stats, Target, Tensor, s, stats, with_fusion};
+use lazuli::{
+    DType, Device, Fusion, PadMode, Reduction, ScanOrder, Stats, Target, Tensor, s, scan, stats, with_fusion,
+};
 use programs::{CALLS, Data, GROWING, GROWING_INSIDE, JOINING, NUMBERS, PROGRAMS, Program, number};
 
 /// The counters are the process's: one test at a time.
@@ -461,6 +463,39 @@ fn parts_of_a_join_are_computed_once() {
         let last = steps(count).pop().unwrap().to_vec::<f32>().unwrap();
         assert_eq!(joined.select(0, -1).to_vec::<f32>().unwrap(), last);
     }
+}
+
+/// Sequences of other lengths are no other kernels: each step is computed once, and what all of them read once for all.
+#[test]
+fn few_kernels_serve_scans_of_every_length() {
+    let _alone = COUNTERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let device = Device::cpu();
+    let (w, u) = (ramp(&device, &[3, 20]) * 0.01, ramp(&device, &[5, 20]) * 0.01);
+    lazuli::eval([&w, &u]).unwrap();
+    let run = |steps: usize| {
+        let x = ramp(&device, &[2, steps, 3]) * 0.01;
+        x.eval().unwrap();
+        let begun = [(); 2].map(|()| Tensor::zeros([2, 5], DType::F32));
+        let before = stats();
+        let (_, [outputs]) = scan([&x.matmul(&w)], 1, ScanOrder::new(), begun, |[h, c], [x]| {
+            let gates = (x + h.matmul(&u)).chunk(4, 1).unwrap();
+            let c = gates[1].sigmoid() * c + gates[0].sigmoid() * gates[2].tanh();
+            let h = gates[3].sigmoid() * c.tanh();
+            ([h.clone(), c], [h])
+        });
+        assert_eq!(outputs.sum(..).to_vec::<f32>().unwrap().len(), 1);
+        let after = stats();
+        (
+            after.kernels_compiled + after.disk_hits - before.kernels_compiled - before.disk_hits,
+            after.launches - before.launches,
+        )
+    };
+    for steps in [4, 5, 9, 30] {
+        run(steps);
+    }
+    let [(_, of_40), (compiled, of_80)] = [40, 80].map(run);
+    assert!(compiled <= MOST_KERNELS as u64, "{compiled} kernels");
+    assert!(of_80 <= of_40 * 2, "{of_40} launches of 40 steps, {of_80} of 80");
 }
 
 /// A function is recorded once: how many parts it joins does not change, whoever joins others at that line.

@@ -124,10 +124,6 @@ impl Recipe {
     }
 }
 
-/// Why an operation is not recorded.
-pub(crate) const NOT_IN_STEPS: &str = "a scan's step takes elementwise operations alone, on values of the shape of one \
-                                       position";
-
 /// The shape in the graph of a reduction whose axes stay, with extent 1.
 pub(super) fn reduced_shape(op: &Op, source: &Shape, shape: &Shape) -> Option<Shape> {
     match op {
@@ -261,9 +257,6 @@ impl Tensor {
         for source in sources {
             source.validity()?;
             let own = &source.node.shape;
-            if source.node.is_of_step && !(is_elementwise && own == shape) {
-                return Err(invalid(NOT_IN_STEPS.into()));
-            }
             let is_broadcast = is_elementwise && own != shape && own.broadcasts_to(shape);
             types.push((if is_broadcast { shape } else { own }, source.node.dtype));
             match (device, source.node.device) {

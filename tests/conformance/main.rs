@@ -39,6 +39,7 @@ mod scatter;
 mod short_rows;
 mod small_matrices;
 mod sorts;
+mod steps;
 mod table;
 mod tiles;
 mod views;

@@ -151,7 +151,8 @@ pub fn spectra(page: &mut Page) {
 /// Scans by steps: what the step gives, and what it may not do.
 pub fn steps(page: &mut Page) {
     page.section("Scans by steps");
-    let (x, count) = (tensor(DType::F32, &[3, 4]), tensor(DType::I32, &[3]));
+    let (x, wide) = (tensor(DType::F32, &[3, 4]), tensor(DType::F32, &[3, 5]));
+    let (two, count) = (tensor(DType::F32, &[2]), tensor(DType::I32, &[3]));
     let exclusive = ScanOrder::new().exclusive();
     mistakes! { page:
         x.scan_with(2, 0.0, |h, x| h + x);
@@ -160,20 +161,18 @@ pub fn steps(page: &mut Page) {
         count.scan_with(0, 0, |h, x| h + x * 0.5);
         x.scan_with(0, 0.0, |h, x| h + tensor(DType::F32, &[2, 4]) * x);
         x.scan_with(0, 0.0, |_, _| tensor(DType::F32, &[3]));
-        x.scan_with(0, 0.0, |h, x| h + x.sum(0));
-        x.scan_with(0, 0.0, |h, x| h + x.flip(0));
-        x.scan_with(0, 0.0, |h, x| h + x.cumsum(0));
-        x.scan_with(0, 0.0, |h, x| h + x.softmax(0));
-        x.scan_with(0, 0.0, |h, x| h + x.to(&Device::interpreter()));
-        x.scan_with(0, 0.0, |h, x| h + x.scan_with(0, 0.0, |h, x| h + x));
+        x.scan_with(0, 0.0, |h, x| (h + x).reshape([2, 2]));
+        x.scan_with(0, tensor(DType::F32, &[]), |h, x| h + x.sum(0).cast(DType::F64));
+        x.scan_with(0, tensor(DType::F32, &[2, 3]), |h, x| h.matmul(x));
+        tensor(DType::F32, &[1 << 20, 4]).scan_with(0, 0.0, |h, x| (h + x).flip(0));
+        x.to(&Device::cpu()).scan_with(0, 0.0, |h, x| h + x.to(&Device::interpreter()));
         x.scan_with(0, 0.0, |h, y| h + y + kept(&x));
         kept(&x).exp().eval();
-        kept(&x).sum(0);
-        lazuli::scan([&x, &count], 0, ScanOrder::new(), [0.0], |[h], [x, n]| ([h + x * n], []));
+        kept(&x).sum(0).eval();
+        lazuli::scan([&x, &wide], 0, ScanOrder::new(), [0.0], |[h], [x, y]| ([h + x.sum(0)], [y.clone()]));
+        lazuli::scan([&x, &two], 0, ScanOrder::new(), [0.0], |[h], [x, n]| ([h + x * n], []));
         lazuli::scan([&x], 0, exclusive, [0.0], |[h], [x]| ([h + x], [h.clone()]));
         lazuli::scan([], 0, ScanOrder::new(), [0.0], |[h], []| ([h + 1.0], []));
-        x.scan_with(0, 0.0, |h, x| (0..260).fold(h + x, |sum, n| sum + Tensor::from_slice(&[n as f32; 4], [4])));
-        x.scan_with(0, 0.0, |h, x| h + x + Tensor::rand([1], 1));
         x.scan_with(0, 0.0, |_, _| Tensor::rand([3], 1));
     }
 }

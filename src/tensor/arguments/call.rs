@@ -7,7 +7,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::axes::{Axes, AxesKind};
 use crate::graph::op::{self, Constant, ConstantRole, Op, View};
-use crate::recording::{NOT_IN_STEPS, Recipe, Sources, State, Tensor, is_addressable};
+use crate::recording::{Recipe, Sources, State, Tensor, is_addressable};
 use crate::{BinaryOp, DType, Device, Error, ReduceOp, Result, Scalar, Shape, SourceLocation, UnaryOp};
 
 thread_local! {
@@ -127,9 +127,6 @@ impl Call {
         let (shape, dtype) = x.known()?;
         if x.node.device == Some(device) {
             return Ok(x.clone());
-        }
-        if x.node.is_of_step {
-            return self.fail(NOT_IN_STEPS);
         }
         let state = State::Recorded(Recipe::Transfer, Sources::from_iter([x.clone()]));
         Ok(Tensor::from_parts(shape.clone(), dtype, Some(device), self.op, self.location, state))

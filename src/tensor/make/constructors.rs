@@ -8,7 +8,7 @@ use crate::runtime::buffer::Buffer;
 use crate::runtime::host::HostBuffer;
 use crate::tensor::arguments::call::Call;
 use crate::tensor::arguments::element::{self, Element};
-use crate::tensor::scan::recurrences::random;
+use crate::tensor::scan::step::random;
 use crate::{BinaryOp, DType, Device, Number, Result, Scalar, Shape, Tensor};
 
 impl Tensor {

@@ -1,4 +1,7 @@
 //! What goes along an axis step by step.
 
+mod along;
 pub(crate) mod recurrences;
 pub(crate) mod scans;
+pub(crate) mod step;
+mod unrolled;

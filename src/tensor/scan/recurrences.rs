@@ -1,24 +1,22 @@
-//! Scans whose step is any elementwise expression of the user's.
-//!
-//! The step is recorded once, on tensors that stand for the values of one position. Nothing but the step's own graph
-//! ever has these as operands: [`Tensor::record`] refuses everything else that is made of them, and so does whoever
-//! evaluates.
+//! Scans whose step is an expression of the user's: one loop in a kernel where it is elementwise.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::along::Along;
 use super::scans::ScanOrder;
+use super::step::{Kind, Part, Step, key};
+use super::unrolled::Unrolled;
 use crate::graph::body::Body;
 use crate::graph::op::{Constant, ConstantRole, Op, StepResult, View};
 use crate::graph::{Graph, Node, NodeId, Operands};
-use crate::recording::{Recipe, Sources, State, Tensor, TensorNode};
+use crate::recording::{Recipe, State, Tensor, TensorNode};
 use crate::tensor::arguments::call::Call;
 use crate::tensor::arguments::promotion::{Operand, result_type};
-use crate::{DType, Error, Result, Scalar, Shape};
+use crate::{Error, Result, Scalar, Shape};
 
-/// The tensors that a step may take: more would not be the parameters of one kernel.
+/// The tensors that the step of one kernel may take: more would not be its parameters.
 const MOST_TENSORS: usize = 256;
 
 /// How many of the user's numbers in a step are the kernel's arguments, so that others are not another kernel. All
@@ -28,16 +26,21 @@ const MOST_ARGUMENTS: usize = 128;
 impl Tensor {
     /// Goes along the axis step by step: the result at each position is what `step` makes of the result at the position
     /// before, the carry, and of the element. The first carry is `init`, a tensor or a number. It is for what depends on
-    /// its own past, such as moving averages, filters and simple recurrent networks; the whole loop is one kernel.
+    /// its own past, such as moving averages, filters and recurrent networks.
     /// [`scan`](crate::scan()) is the general form: several carries, several inputs, results of their own, in reverse.
     ///
-    /// `step` is called once, with tensors of the shape without the axis, and may use every elementwise operation.
-    /// Other tensors that it uses broadcast to that shape, as `init` does, and are computed once, before the loop; but
-    /// random numbers that are drawn within it, as by [`Tensor::dropout`], are others in each step. The result has the dtype of `init`, for a number the dtype in which it meets the elements; a 16-bit carry is rounded
-    /// in each step. On a GPU, one thread goes along each loop: it takes many loops side by side to fill it.
+    /// `step` is called once, with tensors that stand for those of any position: the element has the shape without the axis,
+    /// the carry that of `init`, for a number that of the element. An elementwise step is one loop in a kernel, with what is
+    /// computed before and after it; on a GPU, one thread goes along each loop: it takes many loops side by side to fill it.
+    /// Then carries, elements and the other tensors that the step uses may be of any shapes that broadcast, and
+    /// the results have the shape of all. Of another step, such as one with a product, all steps are recorded one after the other.
     ///
-    /// Invalid for an axis out of range; if `init` does not broadcast; if the step gives another dtype or shape than
-    /// `init` has, moves or combines elements, or uses a value of another scan's step.
+    /// Other tensors that the step uses are computed once, before the loop; but random numbers that are drawn within it, as by
+    /// [`Tensor::dropout`], are others in each step. The result has the dtype of `init`, for a number the dtype in which it meets
+    /// the elements; a 16-bit carry is rounded in each step.
+    ///
+    /// Invalid for an axis out of range; if the step gives another dtype or shape than `init` has, or uses a value of another
+    /// scan's step; if it is not elementwise and all steps are more than 2^20 operations.
     ///
     /// ```
     /// use lazuli::{DType, Tensor};
@@ -68,16 +71,35 @@ impl Tensor {
 
 /// Goes along an axis of several tensors step by step: each step makes of the carries and the elements at its position
 /// the carries of the next step, and results. Gives the carries after the last step, which have no axis, and all steps'
-/// results, which have. As `jax.lax.scan`, for elementwise steps; the whole loop is one kernel.
+/// results, which have. As `jax.lax.scan`.
 ///
-/// The inputs broadcast; the axis is one of the shape that they have together. `step` is called once, with tensors of
-/// the shape without the axis, broadcast with those of the first carries, and may use every elementwise operation. Other tensors that it uses broadcast to that
-/// shape, as the first carries, the `inits`, and are computed once, before the loop; random numbers that are drawn
-/// within it are others in each step. A carry keeps the dtype that it
-/// begins with, for a number the one in which it meets the inputs; a 16-bit carry is rounded in each step.
+/// The inputs broadcast, and the axis is one of the shape that they have together; or else each has as many positions along its
+/// own axis of that number. `step` is called once, with tensors that stand for those of any position: elements have the shape
+/// of their input without the axis, carries that of the first ones, the `inits`; numbers that of all elements and carries
+/// together. An elementwise step is one loop in a kernel, whose carries and results all have the shape of all together; of
+/// another step, such as that of a recurrent network with its products, all steps are recorded one after the other, and
+/// carries and results have their own.
 ///
-/// All results are invalid for an axis out of range, an exclusive order, or inputs or inits that do not broadcast; if
-/// the step gives a carry another dtype or shape, moves or combines elements, or uses a value of another scan's step.
+/// Other tensors that the step uses are computed once, before the loop; random numbers that are drawn
+/// within it are others in each step. A carry keeps the shape and dtype that it
+/// begins with, a number the dtype in which it meets the inputs; a 16-bit carry is rounded in each step.
+///
+/// All results are invalid for an axis out of range, an exclusive order, or inputs that do not fit; if
+/// the step gives a carry another dtype or shape, or uses a value of another scan's step; if it is not elementwise and all steps
+/// are more than 2^20 operations.
+///
+/// ```
+/// use lazuli::{DType, ScanOrder, Tensor};
+/// // A recurrent network: 10 steps of 4 sequences of 3 numbers, 5 cells.
+/// let (x, w, u) = (Tensor::randn([10, 4, 3], 1), Tensor::randn([3, 5], 2), Tensor::randn([5, 5], 3));
+/// let begun = Tensor::zeros([4, 5], DType::F32);
+/// let ([last], [each]) = lazuli::scan([&x], 0, ScanOrder::new(), [begun], |[h], [x]| {
+///     let h = (x.matmul(&w) + h.matmul(&u)).tanh();
+///     ([h.clone()], [h])
+/// });
+/// assert_eq!((last.shape()?, each.shape()?), ([4, 5].into(), [10, 4, 5].into()));
+/// # Ok::<(), lazuli::Error>(())
+/// ```
 ///
 /// ```
 /// use lazuli::{ScanOrder, Tensor};
@@ -131,7 +153,15 @@ pub fn scan<const INPUTS: usize, const CARRIES: usize, const RESULTS: usize>(
 }
 
 /// A recorded loop, before it is known which of its results are wanted.
-pub(crate) struct Recurrence {
+pub(crate) struct Recurrence(Form);
+
+enum Form {
+    Kernel(Loop),
+    Steps(Unrolled),
+}
+
+/// A loop of one kernel.
+struct Loop {
     call: Call,
     axis: usize,
     reverse: bool,
@@ -152,64 +182,92 @@ impl Recurrence {
         inits: &[Operand],
         step: impl FnOnce(&[Tensor], &[Tensor]) -> (Vec<Tensor>, Vec<Tensor>),
     ) -> Result<Recurrence> {
-        let shapes: Vec<&Shape> = inputs.iter().map(|x| Ok(x.known()?.0)).collect::<Result<_>>()?;
-        if shapes.is_empty() {
-            return call.fail("goes along its inputs, and there are none");
-        }
-        let full = call.broadcast(&shapes)?;
-        let axis = call.axis(axis, &full)?;
-        let narrow = full.without(&[axis]);
-        let slice = widened(call, &narrow, inits)?;
-        let inits: Vec<Tensor> =
-            inits.iter().map(|init| first_carry(call, init, inputs, &slice)).collect::<Result<_>>()?;
-        let mut elements: Vec<Tensor> =
-            inputs.iter().map(|x| call.expand(x, &full)).collect::<Result<_>>()?;
-        let mut full = full;
-        if slice != narrow {
-            elements = call.compose(|| elements.iter().map(|x| repeated(x, axis, &narrow, &slice)).collect());
-            let (before, after) = slice.split_at(axis);
-            full = [before, &[full[axis]], after].concat().into();
-            call.needs_addressable(&full)?;
-        }
-
-        let device = inits.iter().chain(&elements).find_map(|x| x.node.device);
-        let stand_in = |x: &Tensor| {
-            let state = State::Recorded(Recipe::StepValue, Sources::new());
-            let (name, location) = (call.name(), call.location());
-            Tensor::from_parts(slice.clone(), x.node.dtype, device, name, location, state)
-        };
-        let [carried, given] =
-            [&inits, &elements].map(|list| list.iter().map(stand_in).collect::<Vec<Tensor>>());
-        let ((carries, results), draws) = Draws::during(|| step(&carried, &given));
-        let mut trace = Trace::new(call, carried.iter().chain(&given), draws, axis, &full);
-        let mut outputs = Vec::new();
-        for (number, result) in carries.iter().chain(&results).enumerate() {
-            let (shape, dtype) = result.known()?;
-            if shape.broadcast(&slice).as_ref() != Some(&slice) {
-                return call
-                    .fail(format!("the step gives shape {shape}, which is not that of a step, {slice}"));
-            }
-            if let Some(init) = inits.get(number).filter(|init| init.node.dtype != dtype) {
+        let along = Along::of(call, inputs, axis)?;
+        let slice = along.with_carries(inits)?;
+        let inits: Vec<Tensor> = inits
+            .iter()
+            .map(|init| first_carry(call, init, inputs, slice.as_ref()))
+            .collect::<Result<_>>()?;
+        let elements: Vec<(&Tensor, Shape)> =
+            along.inputs.iter().map(|input| (&input.tensor, input.shape.clone())).collect();
+        let step = Step::record(call, &inits, &elements, step)?;
+        for (init, result) in inits.iter().zip(&step.outputs) {
+            let (begun, dtype) = (init.node.dtype, result.node.dtype);
+            if begun != dtype {
                 return call.fail(format!(
-                    "the step gives {dtype} for a carry that begins as {}: cast one to the other",
-                    init.node.dtype
+                    "the step gives {dtype} for a carry that begins as {begun}: cast one to the other"
                 ));
             }
-            outputs.push(trace.add(&call.expand(result, &slice)?)?);
         }
-        elements.append(&mut trace.elements);
-        let tensors = inits.len() + elements.len() - trace.arguments;
-        if tensors > MOST_TENSORS {
-            return call.fail(format!("the step uses {tensors} tensors, and {MOST_TENSORS} are the most"));
+        if let Some(slice) = &slice
+            && step.is_elementwise(slice)
+            && step.outputs.iter().all(|output| output.node.shape.broadcasts_to(slice))
+            && let Some(own) = Loop::of(call, &step, &inits, &along, slice, reverse)?
+        {
+            return Ok(Recurrence(Form::Kernel(own)));
         }
-        let dtypes = inits.iter().chain(&elements).map(|x| x.node.dtype).collect();
-        trace.graph.set_outputs(outputs);
-        let body = Arc::new(Body::new(trace.graph, inits.len(), dtypes));
-        Ok(Recurrence { call, axis, reverse, body, inits, elements, full })
+        Ok(Recurrence(Form::Steps(Unrolled::record(call, step, &inits, &along, reverse)?)))
     }
 
     pub(crate) fn result(&self, result: StepResult) -> Result<Tensor> {
-        let Recurrence { call, axis, reverse, ref body, ref inits, ref elements, ref full } = *self;
+        match (&self.0, result) {
+            (Form::Kernel(own), result) => own.result(result),
+            (Form::Steps(steps), StepResult::Each(number)) => Ok(steps.each[number].clone()),
+            (Form::Steps(steps), StepResult::Last(number)) => Ok(steps.last[number].clone()),
+        }
+    }
+}
+
+/// What a carry begins as: a number has the shape of a step.
+fn first_carry(call: Call, init: &Operand, inputs: &[&Tensor], slice: Option<&Shape>) -> Result<Tensor> {
+    match (init, slice) {
+        (Operand::Tensor(tensor), _) => {
+            tensor.validity()?;
+            Ok(tensor.clone())
+        }
+        (Operand::Number(number), Some(slice)) => {
+            let met: Vec<Operand> = inputs.iter().map(|&x| x.into()).chain([init.clone()]).collect();
+            let begun = call.constant(number.to_scalar(result_type(&met)?), ConstantRole::Argument)?;
+            call.expand(&begun, slice)
+        }
+        (Operand::Number(_), None) => call.fail(
+            "a carry that begins as a number has the shape of the elements and of the other carries together, and these do \
+             not broadcast: begin with a tensor",
+        ),
+    }
+}
+
+impl Loop {
+    /// An elementwise step, if one kernel takes all tensors that it uses.
+    fn of(
+        call: Call,
+        step: &Step,
+        inits: &[Tensor],
+        along: &Along,
+        slice: &Shape,
+        reverse: bool,
+    ) -> Result<Option<Loop>> {
+        let (axis, full) = (along.axis_beside(slice.rank()), along.of_all_steps(slice));
+        call.needs_addressable(&full)?;
+        let inits: Vec<Tensor> = inits.iter().map(|init| call.expand(init, slice)).collect::<Result<_>>()?;
+        let mut elements = along.elements(call, slice, (axis, &full))?;
+        let mut trace = Trace::new(call, &step.given, axis, &full);
+        for part in &step.parts {
+            trace.add(part)?;
+        }
+        elements.append(&mut trace.elements);
+        if inits.len() + elements.len() - trace.arguments > MOST_TENSORS {
+            return Ok(None);
+        }
+        let outputs = step.outputs.iter().map(|output| trace.done[&key(output)]).collect();
+        let dtypes = inits.iter().chain(&elements).map(|x| x.node.dtype).collect();
+        trace.graph.set_outputs(outputs);
+        let body = Arc::new(Body::new(trace.graph, inits.len(), dtypes));
+        Ok(Some(Loop { call, axis, reverse, body, inits, elements, full }))
+    }
+
+    fn result(&self, result: StepResult) -> Result<Tensor> {
+        let Loop { call, axis, reverse, ref body, ref inits, ref elements, ref full } = *self;
         let (shape, number) = match result {
             StepResult::Each(number) => (full.clone(), number),
             StepResult::Last(number) => (full.without(&[axis]), number),
@@ -231,88 +289,6 @@ impl Recurrence {
     }
 }
 
-/// The shape of a step, whose elements have one shape and whose carries may have more: a carry of many beside one input.
-fn widened(call: Call, narrow: &Shape, inits: &[Operand]) -> Result<Shape> {
-    inits.iter().try_fold(narrow.clone(), |slice, init| match init {
-        Operand::Number(_) => Ok(slice),
-        Operand::Tensor(tensor) => {
-            let shape = tensor.known()?.0;
-            slice.broadcast(shape).ok_or_else(|| {
-                call.error(format!(
-                    "the first carry has shape {shape}, which does not broadcast to that of a step, {narrow}"
-                ))
-            })
-        }
-    })
-}
-
-/// Elements of steps of one shape for steps of a wider one. May only be called while a call is composed.
-fn repeated(x: &Tensor, axis: usize, narrow: &Shape, wide: &Shape) -> Tensor {
-    let ones = std::iter::repeat_n(1, wide.rank() - narrow.rank());
-    let steps = x.node.shape[axis];
-    let apart: Vec<usize> = [steps].into_iter().chain(ones).chain(narrow.iter().copied()).collect();
-    let all: Vec<usize> = [steps].into_iter().chain(wide.iter().copied()).collect();
-    x.movedim(axis as isize, 0).reshape(apart).broadcast_to(all).movedim(0, axis as isize)
-}
-
-/// What a carry begins as, of the shape of a step.
-fn first_carry(call: Call, init: &Operand, inputs: &[&Tensor], slice: &Shape) -> Result<Tensor> {
-    let own = match init {
-        Operand::Tensor(tensor) => {
-            tensor.validity()?;
-            tensor.clone()
-        }
-        Operand::Number(number) => {
-            let met: Vec<Operand> = inputs.iter().map(|&x| x.into()).chain([init.clone()]).collect();
-            call.constant(number.to_scalar(result_type(&met)?), ConstantRole::Argument)?
-        }
-    };
-    let shape = &own.node.shape;
-    debug_assert_eq!(shape.broadcast(slice).as_ref(), Some(slice));
-    call.expand(&own, slice)
-}
-
-thread_local! {
-    /// What the steps that are being recorded have drawn, the innermost last.
-    static DRAWN: RefCell<Vec<Draws>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Random numbers that a step has drawn: what stands for them in it, and the seeds.
-#[derive(Default)]
-struct Draws(Vec<(Tensor, u64)>);
-
-impl Draws {
-    /// What a step gives, and what it has drawn on the way.
-    fn during<T>(step: impl FnOnce() -> T) -> (T, Draws) {
-        /// Also if the step panics.
-        struct Ended;
-        impl Drop for Ended {
-            fn drop(&mut self) {
-                DRAWN.with_borrow_mut(|steps| steps.truncate(steps.len().saturating_sub(1)));
-            }
-        }
-        DRAWN.with_borrow_mut(|steps| steps.push(Draws::default()));
-        let _ended = Ended;
-        let given = step();
-        (given, DRAWN.with_borrow_mut(|steps| steps.last_mut().map(std::mem::take)).unwrap_or_default())
-    }
-}
-
-/// Random numbers, and within a step what stands for those of any position.
-pub(crate) fn random(call: Call, shape: Shape, dtype: DType, seed: u64) -> Result<Tensor> {
-    let is_step = DRAWN.with_borrow(|steps| !steps.is_empty());
-    if !is_step {
-        return call.record(Op::Random { seed }, &[], shape, dtype);
-    }
-    call.needs_addressable(&shape)?;
-    let state = State::Recorded(Recipe::StepValue, Sources::new());
-    let drawn = Tensor::from_parts(shape, dtype, None, call.name(), call.location(), state);
-    DRAWN.with_borrow_mut(|steps| {
-        steps.iter_mut().last().into_iter().for_each(|step| step.0.push((drawn.clone(), seed)));
-    });
-    Ok(drawn)
-}
-
 /// The number that is the same at every position of a tensor.
 fn number_of(tensor: &Tensor) -> Option<Constant> {
     let sources = match &*tensor.node.state() {
@@ -327,12 +303,11 @@ fn number_of(tensor: &Tensor) -> Option<Constant> {
     }
 }
 
-/// The graph of a step, made of the tensors that it has recorded.
+/// The graph of an elementwise step, made of its parts.
 struct Trace<'a> {
     call: Call,
     graph: Graph,
     done: FxHashMap<*const TensorNode, NodeId>,
-    draws: Draws,
     /// What is not of the step, or drawn in it: further elements of all steps.
     elements: Vec<Tensor>,
     /// How many of them are the user's numbers.
@@ -343,24 +318,18 @@ struct Trace<'a> {
 }
 
 impl<'a> Trace<'a> {
-    fn new<'b>(
-        call: Call,
-        stand_ins: impl Iterator<Item = &'b Tensor>,
-        draws: Draws,
-        axis: usize,
-        full: &'a Shape,
-    ) -> Trace<'a> {
+    fn new(call: Call, given: &[Tensor], axis: usize, full: &'a Shape) -> Trace<'a> {
         let (graph, done) = (Graph::default(), FxHashMap::default());
         let (elements, arguments, inputs) = (Vec::new(), 0, 0);
-        let mut trace = Trace { call, graph, done, draws, elements, arguments, inputs, axis, full };
-        stand_ins.for_each(|x| trace.add_input(x));
+        let mut trace = Trace { call, graph, done, elements, arguments, inputs, axis, full };
+        given.iter().for_each(|x| trace.add_input(x));
         trace
     }
 
     fn add_input(&mut self, x: &Tensor) {
         let id = self.graph.add(zero_dimensional(&x.node, Op::Input(self.inputs)), &[]);
         self.inputs += 1;
-        self.done.insert(Arc::as_ptr(&x.node), id);
+        self.done.insert(key(x), id);
     }
 
     /// What the step uses from outside: the same at every position. The formulas' own numbers, and more of the user's
@@ -371,7 +340,7 @@ impl<'a> Trace<'a> {
             if !is_argument || self.arguments == MOST_ARGUMENTS {
                 let literal = Op::Constant(Constant { role: ConstantRole::Literal, ..constant });
                 let id = self.graph.add(zero_dimensional(&x.node, literal), &[]);
-                self.done.insert(Arc::as_ptr(&x.node), id);
+                self.done.insert(key(x), id);
                 return Ok(());
             }
             self.arguments += 1;
@@ -383,70 +352,31 @@ impl<'a> Trace<'a> {
         Ok(())
     }
 
-    /// What the step has drawn itself: the numbers of all steps.
-    fn add_drawn(&mut self, x: &Tensor, seed: u64) -> Result<()> {
-        let Tensor { node } = x;
-        let slice = self.full.without(&[self.axis]);
-        if node.shape != slice {
-            return self.call.fail(format!(
-                "the step draws random numbers of shape {}, which is not that of a step, {slice}",
-                node.shape
-            ));
-        }
-        let (op, shape) = (Op::Random { seed }, self.full.clone());
-        self.elements.push(Tensor::record(op, &[], shape, node.dtype, node.origin, node.location));
-        self.add_input(x);
-        Ok(())
-    }
-
-    /// The node of a tensor of the shape of a step. A loop, as the step may be a long chain.
-    fn add(&mut self, tensor: &Tensor) -> Result<NodeId> {
-        let mut pending = vec![tensor.clone()];
-        while let Some(tensor) = pending.last().cloned() {
-            let key = Arc::as_ptr(&tensor.node);
-            if self.done.contains_key(&key) {
-                pending.pop();
-            } else if !tensor.node.is_of_step {
-                self.add_captured(&tensor)?;
-                pending.pop();
-            } else {
-                let state = tensor.node.state().clone();
-                let (op, sources) = match state {
-                    State::Recorded(Recipe::Op(op), sources) => (op, sources),
-                    // A constant for gradients, which is what a conversion to its own dtype stands for in a body.
-                    State::Recorded(Recipe::Derived(_), mut sources) => {
-                        sources.truncate(1);
-                        (Op::Cast, sources)
-                    }
-                    _ => {
-                        let drawn = self.draws.0.iter().find(|(own, _)| Arc::ptr_eq(&own.node, &tensor.node));
-                        let Some(&(_, seed)) = drawn else {
-                            return self
-                                .call
-                                .fail("the step uses a value of another scan's step, which has none here");
-                        };
-                        self.add_drawn(&tensor, seed)?;
-                        pending.pop();
-                        continue;
-                    }
-                };
-                let missing: Vec<Tensor> = sources
-                    .iter()
-                    .filter(|s| !self.done.contains_key(&Arc::as_ptr(&s.node)))
-                    .cloned()
-                    .collect();
-                if missing.is_empty() {
-                    let operands: Operands =
-                        sources.iter().map(|s| self.done[&Arc::as_ptr(&s.node)]).collect();
-                    let id = self.graph.add(zero_dimensional(&tensor.node, op), &operands);
-                    self.done.insert(key, id);
-                    pending.pop();
-                } else {
-                    pending.extend(missing.into_iter().rev());
-                }
+    fn add(&mut self, Part { tensor, kind }: &Part) -> Result<()> {
+        let node = &tensor.node;
+        let (op, sources) = match *kind {
+            Kind::Captured => return self.add_captured(tensor),
+            Kind::Drawn(seed) => {
+                // The numbers of all steps.
+                let (op, shape) = (Op::Random { seed }, self.full.clone());
+                self.elements.push(Tensor::record(op, &[], shape, node.dtype, node.origin, node.location));
+                self.add_input(tensor);
+                return Ok(());
             }
-        }
-        Ok(self.done[&Arc::as_ptr(&tensor.node)])
+            Kind::Made => match node.state().clone() {
+                State::Recorded(Recipe::Op(op), sources) => (op, sources),
+                // A constant for gradients, which is what a conversion to its own dtype stands for in a body.
+                State::Recorded(_, mut sources) => {
+                    sources.truncate(1);
+                    (Op::Cast, sources)
+                }
+                _ => return self.call.fail("a value of a step was computed"),
+            },
+        };
+        let operands: Operands = sources.iter().map(|source| self.done[&key(source)]).collect();
+        let id = self.graph.add(zero_dimensional(node, op), &operands);
+        self.done.insert(key(tensor), id);
+        Ok(())
     }
 }
 

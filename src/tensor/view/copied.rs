@@ -71,8 +71,9 @@ fn join(
 /// Whether the user's line joined two other numbers of parts before.
 fn is_another(call: Call, number: usize) -> bool {
     static NUMBERS: Mutex<Option<FxHashMap<SourceLocation, [Option<usize>; 2]>>> = Mutex::new(None);
-    // Of operations that are made of joins, each has numbers of its own.
-    if !matches!(call.name(), "cat" | "stack" | "hstack" | "vstack" | "dstack" | "column_stack") {
+    // Of operations that are made of joins, each has numbers of its own; the results of a scan's steps are as many as these.
+    let joins = ["cat", "stack", "hstack", "vstack", "dstack", "column_stack", "scan", "scan_with"];
+    if !joins.contains(&call.name()) {
         return false;
     }
     let mut lines = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,0 +1,138 @@
+//! What a scan goes along: its inputs, and the axis in each of them.
+
+use crate::recording::Tensor;
+use crate::tensor::arguments::call::Call;
+use crate::tensor::arguments::promotion::Operand;
+use crate::{Result, Shape};
+
+/// What a scan goes along.
+pub(super) struct Along {
+    pub(super) inputs: Vec<Input>,
+    /// The axis as it was given, of a tensor of all steps.
+    axis: isize,
+    pub(super) length: usize,
+    /// The inputs' shape together, and the axis in it, if they broadcast as they are.
+    together: Option<(Shape, usize)>,
+}
+
+/// An input of all steps.
+pub(super) struct Input {
+    pub(super) tensor: Tensor,
+    /// The axis, if it has it: else it is the same in each step.
+    axis: Option<usize>,
+    /// The shape of an element.
+    pub(super) shape: Shape,
+}
+
+impl Input {
+    /// The element of a step.
+    pub(super) fn at(&self, call: Call, position: usize) -> Result<Tensor> {
+        match self.axis {
+            Some(axis) => at(call, &self.tensor, axis, position),
+            None => call.reshape(&self.tensor, self.shape.clone()),
+        }
+    }
+}
+
+impl Along {
+    /// Inputs that broadcast have the axis of their shape together; others one of as many positions each.
+    pub(super) fn of(call: Call, inputs: &[&Tensor], axis: isize) -> Result<Along> {
+        let shapes: Vec<&Shape> = inputs.iter().map(|x| Ok(x.known()?.0)).collect::<Result<_>>()?;
+        let Some(first) = shapes.first() else {
+            return call.fail("goes along its inputs, and there are none");
+        };
+        let together = shapes.iter().try_fold(Shape::scalar(), |together, shape| together.broadcast(shape));
+        let together = match together {
+            Some(full) => {
+                let number = call.axis(axis, &full)?;
+                Some((full, number))
+            }
+            None => None,
+        };
+        let length = match &together {
+            Some((full, number)) => full[*number],
+            None => first[call.axis(axis, first)?],
+        };
+        let input = |x: &&Tensor| {
+            let shape = &x.node.shape;
+            let own = match &together {
+                Some((full, number)) => (number + shape.rank()).checked_sub(full.rank()),
+                None => Some(call.axis(axis, shape)?),
+            };
+            let of_element = own.map_or_else(|| shape.clone(), |own| shape.without(&[own]));
+            let own = own.filter(|&own| shape[own] == length);
+            if own.is_none() && together.is_none() {
+                call.broadcast(&shapes)?; // which says what does not fit
+            }
+            Ok(Input { tensor: (*x).clone(), axis: own, shape: of_element })
+        };
+        let inputs = inputs.iter().map(input).collect::<Result<_>>()?;
+        Ok(Along { inputs, axis, length, together })
+    }
+
+    /// The shape of a step, if its elements and carries broadcast.
+    pub(super) fn with_carries(&self, inits: &[Operand]) -> Result<Option<Shape>> {
+        let mut slice = Some(Shape::scalar());
+        for input in &self.inputs {
+            slice = slice.and_then(|slice| slice.broadcast(&input.shape));
+        }
+        for init in inits {
+            if let Operand::Tensor(tensor) = init {
+                let shape = tensor.known()?.0;
+                slice = slice.and_then(|slice| slice.broadcast(shape));
+            }
+        }
+        Ok(slice)
+    }
+
+    /// Where the axis is beside so many others.
+    pub(super) fn axis_beside(&self, rank: usize) -> usize {
+        match usize::try_from(self.axis) {
+            Ok(axis) => axis.min(rank),
+            Err(_) => (rank + 1).saturating_sub(self.axis.unsigned_abs()),
+        }
+    }
+
+    /// The shape of all steps, where one has this.
+    pub(super) fn of_all_steps(&self, shape: &Shape) -> Shape {
+        let (before, after) = shape.split_at(self.axis_beside(shape.rank()));
+        [before, &[self.length], after].concat().into()
+    }
+
+    /// The elements of all steps, each of the shape of a step.
+    pub(super) fn elements(
+        &self,
+        call: Call,
+        slice: &Shape,
+        (axis, full): (usize, &Shape),
+    ) -> Result<Vec<Tensor>> {
+        if let Some((together, number)) = &self.together {
+            let elements = self.inputs.iter().map(|input| call.expand(&input.tensor, together));
+            let elements: Vec<Tensor> = elements.collect::<Result<_>>()?;
+            if together == full {
+                return Ok(elements);
+            }
+            let narrow = together.without(&[*number]);
+            let wide = |x: &Tensor| repeated(x, (*number, axis), &narrow, slice);
+            return Ok(call.compose(|| elements.iter().map(wide).collect()));
+        }
+        let wide =
+            |input: &Input| repeated(&input.tensor, (input.axis.unwrap_or(0), axis), &input.shape, slice);
+        Ok(call.compose(|| self.inputs.iter().map(wide).collect()))
+    }
+}
+
+/// Elements of steps of one shape for steps of a wider one, and the axis elsewhere. May only be called while a call is composed.
+fn repeated(x: &Tensor, (from, to): (usize, usize), narrow: &Shape, wide: &Shape) -> Tensor {
+    let ones = std::iter::repeat_n(1, wide.rank() - narrow.rank());
+    let steps = x.node.shape[from];
+    let apart: Vec<usize> = [steps].into_iter().chain(ones).chain(narrow.iter().copied()).collect();
+    let all: Vec<usize> = [steps].into_iter().chain(wide.iter().copied()).collect();
+    x.movedim(from as isize, 0).reshape(apart).broadcast_to(all).movedim(0, to as isize)
+}
+
+/// A tensor's elements at a position of an axis.
+pub(super) fn at(call: Call, x: &Tensor, axis: usize, position: usize) -> Result<Tensor> {
+    let slice = call.slice(x, &[(axis, (position, 1, 1))])?;
+    call.reshape(&slice, x.node.shape.without(&[axis]))
+}
