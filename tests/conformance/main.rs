@@ -25,6 +25,7 @@ mod joins;
 mod kept;
 mod lanes;
 mod lifts;
+mod narrow_columns;
 mod nn;
 mod norms;
 mod online;

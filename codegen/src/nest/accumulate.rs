@@ -181,6 +181,11 @@ impl Accumulator {
         if self.op.parts()[part].is_position { self.index } else { self.dtype }
     }
 
+    /// The part that is a position.
+    pub(super) fn position(&self) -> Option<usize> {
+        self.op.parts().iter().position(|part| part.is_position)
+    }
+
     pub(super) fn part(&self, part: usize, lane: Option<&Expr>) -> Expr {
         match lane {
             None => Expr::Name(self.parts[part]),

@@ -53,9 +53,7 @@ pub(super) fn build(kernel: &Kernel, mut plan: Plan, schedule: &ColumnSchedule) 
     let launch = launch_of_columns(kernel, &plan.map, width);
     let is_known = !kernel.axis(inner).is_argument && !schedule.shares_all;
     let guards = if is_known { Guards::of(kernel, plan, inner) } else { None };
-    let is_plain = guards.is_none()
-        && !schedule.shares_all
-        && nested_axes(kernel, &plan.reductions(), &plan.axes).is_empty();
+    let is_plain = guards.is_none() && !schedule.shares_all;
     let narrow = if is_plain { Narrow::of(kernel, plan, inner) } else { None };
     let peeled = Peeled { kernel, guards: guards.as_ref(), narrow: narrow.as_ref() };
     let functions = match split {
@@ -267,7 +265,8 @@ impl<'k> CpuColumns<'k> {
 
     fn sweep(&self, emitter: &mut Emitter<'k>, pass: &Pass, from: Expr, to: Expr) -> Vec<Accumulator> {
         if let Some(narrow) = self.narrow {
-            return narrow.sweep(emitter, (self.plan, pass), self.flat, (from, to));
+            let number = self.plan.passes.iter().position(|own| std::ptr::eq(own, pass)).unwrap_or(0);
+            return narrow.sweep(emitter, (self.plan, number), self.flat, (from, to));
         }
         let accumulators = pass.declare(emitter, self.kernel, Some(self.width));
         let flat = self.flat;

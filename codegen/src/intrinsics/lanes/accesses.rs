@@ -1,5 +1,6 @@
 //! Loads and stores of vectors: whole or of the first lanes, around the caches, of every second element and further apart.
 
+use super::SPREAD;
 use super::conversions::conversion;
 use super::kind::{Add, Kind, PASTED};
 use crate::DType;
@@ -57,6 +58,7 @@ pub(super) fn define(dtype: DType, ty: &'static str, kind: Kind, width: u32, add
     access.streams(add);
     access.shuffle(add);
     access.pick(add);
+    access.spread(add);
     access.gather_inside(add);
     access.gather(add);
 }
@@ -363,6 +365,44 @@ impl Access {
 {picked}    {ty} each[LANES] = {{ 0 }};
     for (int lane = 0; lane < LANES && lane < count; ++lane) each[lane] = from[lane * stride + place];
     __builtin_memcpy(&raw, each, sizeof raw);
+    return {from_raw};
+}}
+"
+            ),
+        );
+    }
+
+    /// Elements of a small array, each for some neighbours.
+    fn spread(&self, add: Add) {
+        let Access { dtype, ty, raw, vector, from_raw, size, .. } = self;
+        let (numbers, number) = self.numbers();
+        let shuffle = format!("lz_shuffle_{dtype}");
+        // The quotient by a reciprocal: exact of what is below 240, by up to 15.
+        let shuffled = match size {
+            4 | 8 => format!(
+                "#if LANES >= {half}
+    const {numbers} n = {{ NUMBERS }};
+    {raw} a, b;
+    __builtin_memcpy(&a, from, sizeof a);
+    __builtin_memcpy(&b, from + {SPREAD} - LANES, sizeof b);
+    raw = {shuffle}(a, b, (n + ({number})first) * (65536 / ({number})each + 1) >> 16);
+    return {from_raw};
+#endif
+",
+                half = SPREAD / 2
+            ),
+            _ => String::new(),
+        };
+        let spread = format!("lz_spread_{dtype}");
+        add(
+            &spread,
+            format!(
+                "// Of {SPREAD} elements, each for as many lanes.
+{PASTED}{vector} {spread}(const {ty}* from, idx first, idx each) {{
+    {raw} raw;
+{shuffled}    {ty} all[LANES];
+    for (int lane = 0; lane < LANES; ++lane) all[lane] = from[(first + lane) / each % {SPREAD}];
+    __builtin_memcpy(&raw, all, sizeof raw);
     return {from_raw};
 }}
 "

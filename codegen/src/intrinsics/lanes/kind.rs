@@ -5,6 +5,9 @@ use crate::DType;
 /// How a function begins that is pasted where it is called.
 pub(super) const PASTED: &str = "static inline __attribute__((always_inline)) ";
 
+/// Elements of an array that are spread over lanes.
+pub const SPREAD: u64 = 16;
+
 pub(super) type Add<'a> = &'a mut dyn FnMut(&str, String);
 
 /// The numbers in the lanes of a vector. Narrower integers are `I32` there, sixteen-bit floats `F32`.

@@ -19,8 +19,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub use kind::Kind;
 use kind::PASTED;
+pub use kind::{Kind, SPREAD};
 pub use primitives::Wider;
 use primitives::memory;
 pub use scans::has_scan;
@@ -122,6 +122,11 @@ impl Lanes {
     /// Lanes from memory, some elements from each other, of which all between are read as well: another argument says which.
     pub fn pick(dtype: DType) -> (String, Kind) {
         (format!("lz_pick_{dtype}"), memory(dtype).1)
+    }
+
+    /// Lanes from an array of [`SPREAD`] elements, each for as many neighbours as an argument says, from a lane on.
+    pub fn spread(dtype: DType) -> (String, Kind) {
+        (format!("lz_spread_{dtype}"), memory(dtype).1)
     }
 
     /// The most lanes that there can be.

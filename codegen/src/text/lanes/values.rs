@@ -4,6 +4,7 @@ use super::super::Printer;
 use super::whole::Room;
 use super::{DISTANCES, Held, LEFT, Loop, MASKED_DISTANCES};
 use crate::index::{AxisId, AxisRanges, Bound, IndexExpr};
+use crate::intrinsics::lanes::SPREAD;
 use crate::intrinsics::lanes::{Kind, Lanes, Value};
 use crate::intrinsics::{self, Helpers, parenthesise};
 use crate::ir::{AxisKind, Kernel};
@@ -219,6 +220,9 @@ impl Loop<'_, '_> {
     /// Elements of memory at the lanes' distance.
     fn element(&mut self, array: Var, index: &Expr) -> Option<Value> {
         let dtype = self.memory(array)?;
+        if let Some(spread) = self.spread(dtype, array, index) {
+            return Some(spread);
+        }
         let step = self.step(index)?;
         self.see(dtype);
         if self.folded.is_some() {
@@ -247,6 +251,20 @@ impl Loop<'_, '_> {
             }
         };
         Some(Value::vector(text, kind))
+    }
+
+    /// Elements of a small array, each for as many neighbouring lanes.
+    fn spread(&mut self, dtype: DType, array: Var, index: &Expr) -> Option<Value> {
+        let Expr::Arithmetic(Arithmetic::Div, lane, each) = index else { return None };
+        let (&Expr::Name(var), &Expr::Int(each)) = (&**lane, &**each) else { return None };
+        let is_lane = matches!(self.varying.get(&var), Some(Held::Index(1)));
+        if !is_lane || self.folded.is_some() || self.printer.local(array)?.len != Some(SPREAD) {
+            return None;
+        }
+        self.see(dtype);
+        let (spread, kind) = Lanes::spread(dtype);
+        let (array, first) = (self.printer.name(array), self.printer.name(var));
+        Some(Value::vector(format!("{spread}({array}, {first}, {each})"), kind))
     }
 
     /// Neighbouring elements of memory, and zeros in lanes where a guard does not hold.
