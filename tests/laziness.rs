@@ -257,6 +257,52 @@ fn chains_of_views_are_planned_without_recursion() {
     }
 }
 
+/// Loops that write over parts of a table, or shift it by another distance in each step: what their steps compute again is in few
+/// texts, and each step of the first is computed for its own part alone.
+#[test]
+fn loops_of_a_hundred_steps_are_few_texts() {
+    let rows = |steps: isize| {
+        let mut x = Tensor::zeros([steps as usize, 64], DType::F32);
+        for n in 0..steps {
+            let row = if n == 0 { tensor([64]) } else { (x.select(0, n - 1) * 0.9).sin() };
+            x = x.select_scatter(0, row, n);
+        }
+        x
+    };
+    let shifted = |steps: isize| {
+        let (mut best, values) = (Tensor::zeros([1001], DType::F32), tensor([steps as usize]));
+        for n in 0..steps {
+            let weight = n * 31 % 47 + 1;
+            let none = Tensor::full([weight as usize], f32::NEG_INFINITY, DType::F32);
+            let chosen = Tensor::cat([&none, &best.slice(0, ..-weight)], 0) + values.select(0, n);
+            best = best.maximum(chosen);
+        }
+        best
+    };
+    let columns = |steps: isize| {
+        let (mut a, mut columns) = (tensor([steps as usize, steps as usize]), Vec::new());
+        for n in 0..steps as usize {
+            let column = a.narrow(1, n, 1) / a.narrow(1, n, 1).narrow(0, n, 1).sqrt();
+            a = &a - &column * column.t();
+            columns.push(column);
+        }
+        Tensor::cat(columns, 1)
+    };
+    for (name, loops) in
+        [("rows", &rows as &dyn Fn(isize) -> Tensor), ("shifted", &shifted), ("columns", &columns)]
+    {
+        let program = compile_for([&loops(100)], &Target::cpu()).unwrap();
+        // Of kernels that differ in numbers alone, which are arguments, one is compiled.
+        let no_digits = |source: &str| source.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
+        let texts: std::collections::HashSet<String> =
+            program.kernels().iter().map(|kernel| no_digits(kernel.source())).collect();
+        assert!(texts.len() <= 16, "{name}: {} texts of {} kernels", texts.len(), program.kernels().len());
+    }
+    // A position computes its own row: a million sines would take longer.
+    let explanation = rows(100).explain().unwrap().to_string();
+    assert!(!explanation.contains("sin, mul, sin, mul, sin, mul, sin, mul, sin"), "{explanation}");
+}
+
 #[test]
 fn twenty_thousand_operations_are_evaluated_without_recursion() {
     let start = Instant::now();

@@ -7,7 +7,7 @@ mod scatter;
 
 use super::cost::{Loop, Work};
 use super::domain::Rows;
-use super::facts::{By, Facts, MOST_PARTS};
+use super::facts::{By, Facts, MOST_PARTS, MOST_UPDATES, is_join};
 use super::group::{Group, MAX_BUFFERS, MAX_NODES, MAX_PASSES, Recomputed, WhyNot};
 use crate::graph::domain::Hero;
 use crate::graph::maps::MapId;
@@ -61,6 +61,8 @@ struct State {
     links: (u32, u32),
     /// The place of a shared reduction that it depends on.
     after: u32,
+    /// How many parts came in the place of others, one after the other, before it.
+    updates: u32,
     /// How many passes over the rows must have ended before it can be computed.
     stage: u32,
     /// In which passes its value is needed, as bits.
@@ -330,11 +332,17 @@ impl<'a> Analyser<'a> {
         for (number, &id) in nodes.iter().enumerate() {
             let start = self.links.len() as u32;
             let mut after = OUTSIDE;
+            let mut updates = 0;
+            let elements = facts.of(id).elements as u64;
+            let replaces = is_join(self.graph, id)
+                && facts.reads.reads(id).iter().any(|read| read.aligned && read.elements == elements);
             for read in facts.reads.reads(id) {
                 let at = self.place[read.node.index()];
                 if at == OUTSIDE {
                     continue;
                 }
+                let is_part = replaces && read.elements < elements;
+                updates = updates.max(self.states[at as usize].updates + u32::from(is_part));
                 let follows = || self.rows(read.node).is_some() || self.states[at as usize].after != OUTSIDE;
                 if read.map.is_none() && (facts.of(read.node).parts > MOST_PARTS || follows()) {
                     let (producer, consumer) = (self.graph.node(read.node), self.graph.node(id));
@@ -345,10 +353,14 @@ impl<'a> Analyser<'a> {
                     after = if self.rows(read.node).is_some() { at } else { self.states[at as usize].after };
                 }
             }
+            if updates > MOST_UPDATES {
+                return Err(WhyNot::TooManyUpdates);
+            }
             self.place[id.index()] = number as u32;
             self.states.push(State {
                 links: (start, self.links.len() as u32),
                 after,
+                updates,
                 stage: 0,
                 needed: 0,
                 is_stored: false,

@@ -82,6 +82,9 @@ pub(crate) struct TargetFigures {
     pub(crate) few_again: f64,
     /// Operations that an innermost loop takes to begin and to end.
     pub(crate) turn: f64,
+    /// Seconds that an operation is worth whose text is there once more, beyond a few: a compiler takes a millisecond or two for it, which
+    /// is much beside what a launch saves, if not beside thousands of them.
+    pub(crate) text: f64,
     /// How much of the shorter of memory and arithmetic the longer one hides.
     pub(crate) overlap: f64,
     /// Seconds of all processors that one of them computes alone before the others are awake.
@@ -133,6 +136,7 @@ impl TargetFigures {
         // Softmax of 1024 columns of 4096 takes 41 µs on an H200, in 64 blocks; of what a copy takes, 11. Batch norm of 32 channels 25, of 5.
         few_again: 2.5,
         turn: 0.0,
+        text: 0.0,
         overlap: 0.95,
         alone: 0.0,
         doubles: false,
@@ -178,6 +182,7 @@ impl TargetFigures {
         between_scans: 16.0,
         few_again: 0.0,
         turn: 300.0,
+        text: 0.3e-6,
         overlap: 0.43,
         alone: 5e-6,
         doubles: true,
@@ -192,6 +197,16 @@ impl TargetFigures {
         shared: 0,
         cache: 1 << 20,
     };
+}
+
+/// Operations whose text may be repeated for nothing.
+const FEW_REPEATED: f64 = 12.0;
+
+impl TargetFigures {
+    /// Seconds that so many operations are worth whose text is there once more.
+    pub(crate) fn repeated(&self, operations: f64) -> f64 {
+        self.text * (operations - FEW_REPEATED).max(0.0)
+    }
 }
 
 /// What one kernel does.

@@ -72,8 +72,12 @@ pub(super) struct NodeFacts {
 /// So many parts of a join may be compared at a position that is computed, which of them it is in is not known before.
 pub(super) const MOST_PARTS: u32 = 4;
 
+/// Parts of a tensor that are computed from what it was before another such part came in its place, and so on: so often in one
+/// kernel, whose positions compute all of them.
+pub(super) const MOST_UPDATES: u32 = 3;
+
 /// Whether the node selects, by position, between tensors that are padded to the whole.
-fn is_join(graph: &Graph, id: NodeId) -> bool {
+pub(super) fn is_join(graph: &Graph, id: NodeId) -> bool {
     let is_padded = |id: &NodeId| matches!(graph.node(*id).op, Op::View(View::Pad { .. }));
     matches!(graph.node(id).op, Op::Select) && graph.operands(id)[1..].iter().any(is_padded)
 }
@@ -173,7 +177,9 @@ impl Facts {
             parts: match &node.op {
                 _ if self.reads.is_output(id) => 1,
                 Op::Reduce { .. } | Op::Gather { .. } | Op::Scatter { .. } | Op::Sort { .. } => 1,
-                _ if is_join(graph, id) => operands[1..].iter().map(|&part| self.of(part).parts).sum(),
+                _ if is_join(graph, id) => {
+                    operands[1..].iter().fold(0, |sum: u32, &part| sum.saturating_add(self.of(part).parts))
+                }
                 _ => operands.iter().map(|&operand| self.of(operand).parts).max().unwrap_or(1),
             },
             is_one_row: false,

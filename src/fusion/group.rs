@@ -87,6 +87,7 @@ pub(crate) enum WhyNot {
         buffers: usize,
     },
     TooManyProducts,
+    TooManyUpdates,
     /// No kernel comes of the two as one.
     NotLowered(lower::Refusal),
     NoSchedule(lazuli_codegen::Refusal),
@@ -166,6 +167,9 @@ impl fmt::Display for WhyNot {
             WhyNot::TooManyBuffers { buffers } => {
                 write!(f, "{buffers} buffers are more than the {MAX_BUFFERS} of a kernel")
             }
+            WhyNot::TooManyUpdates => f.write_str(
+                "parts of one tensor are computed one from the other: in one kernel each position would compute all of them",
+            ),
             WhyNot::TooManyProducts => {
                 write!(f, "together they sum more than {MOST_PRODUCTS} products, each in memory of its own")
             }

@@ -402,7 +402,9 @@ impl<'a> Merger<'a> {
     }
 
     fn seconds(&self, number: usize) -> f64 {
-        self.groups[number].as_ref().map_or(0.0, |group| group.work.seconds(self.figures))
+        self.groups[number].as_ref().map_or(0.0, |group| {
+            group.work.seconds(self.figures) + self.figures.repeated(group.texts - group.nodes.len() as f64)
+        })
     }
 
     /// The merges that involve a group.
@@ -499,7 +501,9 @@ impl<'a> Merger<'a> {
                 let consumers = self.inlines(producer)?;
                 let before: f64 = self.seconds(producer)
                     + consumers.iter().map(|&number| self.seconds(number)).sum::<f64>();
-                let mut after = 0.0;
+                // What several kernels compute is in the text of each.
+                let nodes = self.groups[producer].as_ref()?.nodes.len();
+                let mut after = self.figures.repeated((nodes * (consumers.len() - 1)) as f64);
                 for consumer in consumers {
                     after += self.inlined_seconds(producer, consumer)?;
                     if after >= before {
