@@ -455,8 +455,11 @@ fn parts_of_a_join_are_computed_once() {
         states
     };
     for count in [3, 4, 40] {
-        let before = stats();
         let joined = Tensor::stack(&steps(count), 0);
+        let explanation = joined.explain().unwrap().to_string();
+        let says_so = explanation.contains("40 parts, computed one after the other");
+        assert_eq!(says_so, count == 40, "{explanation}");
+        let before = stats();
         joined.eval().unwrap();
         let launches = stats().launches - before.launches;
         assert!(launches <= 2 * count as u64 + 1, "{launches} launches for {count} steps");

@@ -37,6 +37,8 @@ pub struct Explanation {
     unfused_bytes: u64,
     /// Why nothing is tuned, though there is a tuning.
     untuned: Option<String>,
+    /// What is joined by copies before.
+    joined: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -86,7 +88,13 @@ impl Explanation {
             unfused_kernels: singles.len(),
             unfused_bytes: singles.iter().map(|group| group.work.bytes()).sum(),
             untuned: plan.settings.tuned.and_then(tuned::section).and_then(|section| section.remark.clone()),
+            joined: Vec::new(),
         }
+    }
+
+    /// The same, with what is joined by copies before.
+    pub(crate) fn after(self, joined: Vec<String>) -> Explanation {
+        Explanation { joined, ..self }
     }
 
     /// How many kernels there are. Each is launched once, but for long reductions and scans that are split, which take
@@ -366,8 +374,16 @@ pub(crate) fn bytes(count: u64) -> String {
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.joined.is_empty() {
+            writeln!(f, "joined before, by copies:")?;
+            for joined in &self.joined {
+                writeln!(f, "   {joined}")?;
+            }
+            writeln!(f)?;
+        }
         if self.kernels.is_empty() {
-            return writeln!(f, "nothing to compute: the values are there");
+            let when = if self.joined.is_empty() { "" } else { " then" };
+            return writeln!(f, "nothing to compute: the values are there{when}");
         }
         let kernels = if self.kernels.len() == 1 { "kernel" } else { "kernels" };
         write!(f, "{} {kernels}", self.kernels.len())?;

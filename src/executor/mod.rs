@@ -93,7 +93,7 @@ pub(crate) fn carry_out_pending(tensors: &[Tensor], fusion: Fusion) -> Result<()
 
 /// Transfers between devices and joins by copies in the tensors' histories: first those that need no other, then those that
 /// need these, and so on.
-fn pending_copies(tensors: &[Tensor]) -> Vec<Vec<Tensor>> {
+pub(crate) fn pending_copies(tensors: &[Tensor]) -> Vec<Vec<Tensor>> {
     let mut rounds: Vec<Vec<Tensor>> = Vec::new();
     // In which round each can be used.
     let mut seen: FxHashMap<*const TensorNode, usize> = FxHashMap::default();

@@ -5,12 +5,12 @@ use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
 use crate::compiler;
-use crate::compiler::explain::Explanation;
+use crate::compiler::explain::{Explanation, bytes};
 use crate::executor::{self, settings};
 use crate::inspect::program::Program;
 use crate::inspect::target::Target;
 use crate::recording::build::build;
-use crate::recording::{Sources, State, Tensor};
+use crate::recording::{Recipe, Sources, State, Tensor, TensorNode};
 use crate::runtime::buffer::Buffer;
 use crate::tensor::arguments::element::{self, Element};
 use crate::{Device, Error, Fusion, Result, SourceLocation};
@@ -251,7 +251,7 @@ pub fn compile_for<'a>(tensors: impl IntoIterator<Item = &'a Tensor>, target: &T
 }
 
 /// The kernels that [`eval`] of these tensors would run together, and why. Runs nothing. What comes from other devices, or is
-/// [joined](Tensor::cat) by copies, is there before, by kernels of its own.
+/// [joined](Tensor::cat) by copies, is there before, by kernels of its own, which are not among these.
 ///
 /// ```
 /// use lazuli::Tensor;
@@ -282,7 +282,19 @@ pub fn explain<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Result<Expl
         }
     }
     let recording = build(&tensors)?;
-    Ok(Explanation::of(&*compiler::plan(&recording.graph, settings::of(device, fusion()))?))
+    let plan = compiler::plan(&recording.graph, settings::of(device, fusion()))?;
+    let joined = executor::pending_copies(&tensors).iter().flatten().filter_map(joined).collect();
+    Ok(Explanation::of(&plan).after(joined))
+}
+
+/// What a join by copies is of.
+fn joined(tensor: &Tensor) -> Option<String> {
+    let TensorNode { shape, dtype, origin, location, .. } = &*tensor.node;
+    let State::Recorded(Recipe::Join { .. }, parts) = &*tensor.node.state() else { return None };
+    let (parts, size) = (parts.len(), bytes((shape.elements() * dtype.size()) as u64));
+    Some(format!(
+        "{origin} {dtype} {shape} ({size}), at {location}: {parts} parts, computed one after the other by kernels of their own"
+    ))
 }
 
 /// Whether a CUDA driver and at least one GPU are there.
