@@ -177,6 +177,13 @@ pub const GROWING_INSIDE: &[Program] = &[
         },
     },
     Program {
+        name: "noise behind what grows",
+        call: |data, n| {
+            let noise = Tensor::rand([2, 4, 1, 16], n as u64);
+            Tensor::cat(&[&data.cache(n + 1, 8), &noise], 2) * &data.token
+        },
+    },
+    Program {
         name: "normalised rows that grow",
         call: |data, n| tensor(&data.device, &[6, n + 1], 10).layer_norm([n + 1], None, None, 1e-5) * 2.0,
     },

@@ -7,13 +7,14 @@ use super::skeleton::{DECLARED, HANDED_ON, Kind, POSITION, Skeleton, digits, ind
 /// Loops of so many steps are spelled out by compilers.
 const SHORT_LOOP: u64 = 8;
 
-/// Calls that are given places alone: elements that vectors are loaded from, and how many.
-const PLACES: [&str; 7] = [
+/// Calls that are given places alone: elements that vectors are loaded from, and how many; those of random numbers.
+const PLACES: [&str; 8] = [
     "lz_load_",
     "lz_inside_",
     "lz_any_inside_",
     "lz_gather_",
     "lz_pick_",
+    "lz_random_",
     "lz_positions(",
     "__builtin_prefetch(",
 ];
