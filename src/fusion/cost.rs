@@ -199,13 +199,14 @@ impl TargetFigures {
     };
 }
 
-/// Operations whose text may be repeated for nothing.
+/// Operations whose text may be repeated for nothing, in programs of so many: of fewer there are not many texts.
 const FEW_REPEATED: f64 = 12.0;
+const LONG_PROGRAM: usize = 150;
 
 impl TargetFigures {
-    /// Seconds that so many operations are worth whose text is there once more.
-    pub(crate) fn repeated(&self, operations: f64) -> f64 {
-        self.text * (operations - FEW_REPEATED).max(0.0)
+    /// Seconds that so many operations are worth whose text is there once more, in a program of so many nodes.
+    pub(crate) fn repeated(&self, operations: f64, nodes: usize) -> f64 {
+        if nodes < LONG_PROGRAM { 0.0 } else { self.text * (operations - FEW_REPEATED).max(0.0) }
     }
 }
 

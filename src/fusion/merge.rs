@@ -401,9 +401,14 @@ impl<'a> Merger<'a> {
         readers.map(|&reader| reader as usize).filter(move |&reader| reader != number)
     }
 
+    /// What it costs that so many operations are in the text once more.
+    fn repeated(&self, operations: f64) -> f64 {
+        self.figures.repeated(operations, self.is_needed.len())
+    }
+
     fn seconds(&self, number: usize) -> f64 {
         self.groups[number].as_ref().map_or(0.0, |group| {
-            group.work.seconds(self.figures) + self.figures.repeated(group.texts - group.nodes.len() as f64)
+            group.work.seconds(self.figures) + self.repeated(group.texts - group.nodes.len() as f64)
         })
     }
 
@@ -503,7 +508,7 @@ impl<'a> Merger<'a> {
                     + consumers.iter().map(|&number| self.seconds(number)).sum::<f64>();
                 // What several kernels compute is in the text of each.
                 let nodes = self.groups[producer].as_ref()?.nodes.len();
-                let mut after = self.figures.repeated((nodes * (consumers.len() - 1)) as f64);
+                let mut after = self.repeated((nodes * (consumers.len() - 1)) as f64);
                 for consumer in consumers {
                     after += self.inlined_seconds(producer, consumer)?;
                     if after >= before {

@@ -73,10 +73,7 @@ impl Merger<'_> {
 
     fn analysed_seconds(&mut self) -> Option<f64> {
         let analysis = self.analyser.analyse(&self.nodes, &self.outputs).ok()?;
-        Some(
-            analysis.work.seconds(self.figures)
-                + self.figures.repeated(analysis.texts - self.nodes.len() as f64),
-        )
+        Some(analysis.work.seconds(self.figures) + self.repeated(analysis.texts - self.nodes.len() as f64))
     }
 
     /// The consumers that the producer may be computed in, if it is not needed then.
