@@ -53,7 +53,8 @@ pub(super) fn build(kernel: &Kernel, mut plan: Plan, schedule: &ColumnSchedule) 
     let launch = launch_of_columns(kernel, &plan.map, width);
     let is_known = !kernel.axis(inner).is_argument && !schedule.shares_all;
     let guards = if is_known { Guards::of(kernel, plan, inner) } else { None };
-    let is_plain = guards.is_none() && !schedule.shares_all;
+    // Of narrow columns a block has all.
+    let is_plain = guards.is_none() && !schedule.shares_all && width >= kernel.axis(inner).extent;
     let narrow = if is_plain { Narrow::of(kernel, plan, inner) } else { None };
     let peeled = Peeled { kernel, guards: guards.as_ref(), narrow: narrow.as_ref() };
     let functions = match split {
