@@ -157,6 +157,28 @@ fn steps_draw_random_numbers_of_any_shape() {
     });
 }
 
+/// More tensors than a kernel takes; and an axis that is counted from the end stays there beside a carry of more dimensions.
+#[test]
+fn many_tensors_and_wide_carries() {
+    check("260 tensors", |device| {
+        let x = ordinary(device, DType::F32, [3, 4], 1);
+        let others: Vec<Tensor> = (0..260).map(|n| ordinary(device, DType::F32, [4], n)).collect();
+        let sums = x.scan_with(0, 0.0, |h, x| others.iter().fold(h + x, |sum, other| sum + other));
+        vec![near("sums", sums, 1e-5, 1e-3)]
+    });
+    for device in devices() {
+        let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0], [3]).to(&device);
+        let begun = Tensor::from_slice(&[0.0f32, 10.0], [2]).to(&device);
+        for (axis, shape, expected) in
+            [(0, [3, 2], [1.0, 11.0, 3.0, 13.0, 6.0, 16.0]), (-1, [2, 3], [1.0, 3.0, 6.0, 11.0, 13.0, 16.0])]
+        {
+            let sums = x.scan_with(axis, &begun, |h, x| h + x);
+            assert_eq!(sums.shape().unwrap(), Shape::from(shape), "{device}");
+            assert_eq!(sums.to_vec::<f32>().unwrap(), expected, "{device}");
+        }
+    }
+}
+
 #[test]
 fn of_no_steps_and_of_one() {
     for device in devices() {

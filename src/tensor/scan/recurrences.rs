@@ -206,14 +206,13 @@ impl Recurrence {
         {
             return Ok(Recurrence(Form::Kernel(own)));
         }
-        Ok(Recurrence(Form::Steps(Unrolled::record(call, step, &inits, &along, reverse)?)))
+        Ok(Recurrence(Form::Steps(Unrolled::record(call, step, &inits, along, reverse)?)))
     }
 
     pub(crate) fn result(&self, result: StepResult) -> Result<Tensor> {
-        match (&self.0, result) {
-            (Form::Kernel(own), result) => own.result(result),
-            (Form::Steps(steps), StepResult::Each(number)) => Ok(steps.each[number].clone()),
-            (Form::Steps(steps), StepResult::Last(number)) => Ok(steps.last[number].clone()),
+        match &self.0 {
+            Form::Kernel(own) => own.result(result),
+            Form::Steps(steps) => steps.result(result),
         }
     }
 }

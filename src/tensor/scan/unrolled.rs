@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::along::{Along, at};
 use super::step::{Kind, Part, Step, key};
-use crate::graph::op::{ConstantRole, Op};
+use crate::graph::op::{ConstantRole, Op, StepResult};
 use crate::recording::{Recipe, Sources, State, Tensor, TensorNode};
 use crate::tensor::arguments::call::Call;
 use crate::{Result, Scalar, Shape};
@@ -12,10 +12,14 @@ use crate::{Result, Scalar, Shape};
 /// How many operations all steps may be: more would take minutes to plan.
 const MOST_OPERATIONS: usize = 1 << 20;
 
-/// The carries after the last step, then the results of all steps, in the order of the step's outputs.
+/// Steps that are recorded.
 pub(super) struct Unrolled {
-    pub(super) last: Vec<Tensor>,
-    pub(super) each: Vec<Tensor>,
+    call: Call,
+    along: Along,
+    /// The carries after the last step.
+    last: Vec<Tensor>,
+    /// Each of a step's outputs as it was recorded, and those of all steps in the order of the axis.
+    each: Vec<(Tensor, Vec<Tensor>)>,
 }
 
 impl Unrolled {
@@ -23,7 +27,7 @@ impl Unrolled {
         call: Call,
         mut step: Step,
         inits: &[Tensor],
-        along: &Along,
+        along: Along,
         reverse: bool,
     ) -> Result<Unrolled> {
         let mut shapes: Vec<Shape> = step.outputs.iter().map(|output| output.node.shape.clone()).collect();
@@ -75,19 +79,30 @@ impl Unrolled {
             last = outputs;
             last.truncate(inits.len());
         }
-        let each = each.into_iter().zip(&step.outputs).map(|(mut all, output)| {
-            if reverse {
-                all.reverse();
-            }
-            let TensorNode { shape, dtype, device, .. } = &*output.node;
-            if all.is_empty() {
-                let none = Scalar::from_i64(*dtype, 0);
-                return call.filled_on(*device, none, ConstantRole::Literal, &along.of_all_steps(shape));
-            }
-            let axis = along.axis_beside(shape.rank()) as isize;
-            Ok(call.compose(|| Tensor::stack(&all, axis)))
-        });
-        Ok(Unrolled { last, each: each.collect::<Result<_>>()? })
+        if reverse {
+            each.iter_mut().for_each(|all| all.reverse());
+        }
+        let each = step.outputs.iter().cloned().zip(each).collect();
+        Ok(Unrolled { call, along, last, each })
+    }
+
+    pub(super) fn result(&self, result: StepResult) -> Result<Tensor> {
+        let (output, all) = match result {
+            StepResult::Last(number) => return Ok(self.last[number].clone()),
+            StepResult::Each(number) => &self.each[number],
+        };
+        let TensorNode { shape, dtype, device, .. } = &*output.node;
+        if all.is_empty() {
+            let none = Scalar::from_i64(*dtype, 0);
+            return self.call.filled_on(
+                *device,
+                none,
+                ConstantRole::Literal,
+                &self.along.of_all_steps(shape),
+            );
+        }
+        let axis = self.along.axis_beside(shape.rank()) as isize;
+        Ok(self.call.compose(|| Tensor::stack(all, axis)))
     }
 }
 
