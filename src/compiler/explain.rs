@@ -93,7 +93,7 @@ impl Explanation {
     }
 
     /// The same, with what is joined by copies before.
-    pub(crate) fn after(self, joined: Vec<String>) -> Explanation {
+    pub(crate) fn with_joins(self, joined: Vec<String>) -> Explanation {
         Explanation { joined, ..self }
     }
 

@@ -61,7 +61,7 @@ struct State {
     links: (u32, u32),
     /// The place of a shared reduction that it depends on.
     after: u32,
-    /// How many parts came in the place of others, one after the other, before it.
+    /// How many updates, one computed from the other, it follows from.
     updates: u32,
     /// How many passes over the rows must have ended before it can be computed.
     stage: u32,

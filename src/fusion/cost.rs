@@ -82,8 +82,8 @@ pub(crate) struct TargetFigures {
     pub(crate) few_again: f64,
     /// Operations that an innermost loop takes to begin and to end.
     pub(crate) turn: f64,
-    /// Seconds that an operation is worth whose text is there once more, beyond a few: a compiler takes a millisecond or two for it, which
-    /// is much beside what a launch saves, if not beside thousands of them.
+    /// Seconds that an operation counts for each further place where its text is. A compiler takes 1 to 2 ms for it, once: as much as
+    /// this in some 5,000 runs.
     pub(crate) text: f64,
     /// How much of the shorter of memory and arithmetic the longer one hides.
     pub(crate) overlap: f64,
@@ -199,12 +199,13 @@ impl TargetFigures {
     };
 }
 
-/// Operations whose text may be repeated for nothing, in programs of so many: of fewer there are not many texts.
+/// Operations whose text may be there once more for nothing.
 const FEW_REPEATED: f64 = 12.0;
+/// Programs of fewer nodes have few texts: there it does not count.
 const LONG_PROGRAM: usize = 150;
 
 impl TargetFigures {
-    /// Seconds that so many operations are worth whose text is there once more, in a program of so many nodes.
+    /// Seconds that so many operations count whose text is there once more, in a program of so many nodes.
     pub(crate) fn repeated(&self, operations: f64, nodes: usize) -> f64 {
         if nodes < LONG_PROGRAM { 0.0 } else { self.text * (operations - FEW_REPEATED).max(0.0) }
     }

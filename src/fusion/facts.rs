@@ -72,8 +72,8 @@ pub(super) struct NodeFacts {
 /// So many parts of a join may be compared at a position that is computed, which of them it is in is not known before.
 pub(super) const MOST_PARTS: u32 = 4;
 
-/// Parts of a tensor that are computed from what it was before another such part came in its place, and so on: so often in one
-/// kernel, whose positions compute all of them.
+/// Updates of one tensor (a part is replaced by what is computed from the tensor as the update before left it) in one kernel,
+/// at most: each of its positions computes all of them.
 pub(super) const MOST_UPDATES: u32 = 3;
 
 /// Whether the node selects, by position, between tensors that are padded to the whole.

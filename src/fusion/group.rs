@@ -168,7 +168,8 @@ impl fmt::Display for WhyNot {
                 write!(f, "{buffers} buffers are more than the {MAX_BUFFERS} of a kernel")
             }
             WhyNot::TooManyUpdates => f.write_str(
-                "parts of one tensor are computed one from the other: in one kernel each position would compute all of them",
+                "parts of one tensor are replaced, each by what is computed from the one before: one kernel would compute all of \
+                 them at each position",
             ),
             WhyNot::TooManyProducts => {
                 write!(f, "together they sum more than {MOST_PRODUCTS} products, each in memory of its own")

@@ -401,9 +401,9 @@ impl<'a> Merger<'a> {
         readers.map(|&reader| reader as usize).filter(move |&reader| reader != number)
     }
 
-    /// What it costs that so many operations are in the text once more.
+    /// Seconds that so many operations count whose text is there once more.
     fn repeated(&self, operations: f64) -> f64 {
-        self.figures.repeated(operations, self.is_needed.len())
+        self.figures.repeated(operations, self.facts.bound())
     }
 
     fn seconds(&self, number: usize) -> f64 {

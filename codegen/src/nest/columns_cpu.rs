@@ -53,7 +53,7 @@ pub(super) fn build(kernel: &Kernel, mut plan: Plan, schedule: &ColumnSchedule) 
     let launch = launch_of_columns(kernel, &plan.map, width);
     let is_known = !kernel.axis(inner).is_argument && !schedule.shares_all;
     let guards = if is_known { Guards::of(kernel, plan, inner) } else { None };
-    // Of narrow columns a block has all.
+    // A block of narrow columns has all of them.
     let is_plain = guards.is_none() && !schedule.shares_all && width >= kernel.axis(inner).extent;
     let narrow = if is_plain { Narrow::of(kernel, plan, inner) } else { None };
     let peeled = Peeled { kernel, guards: guards.as_ref(), narrow: narrow.as_ref() };
@@ -120,7 +120,7 @@ fn parts(
     let to = from.clone().then(Add, COLUMN_SPLIT_LENGTH).then(Min, emitter.positions(&plan.axes));
     let to = Expr::Name(emitter.bind("end", INDEX, to));
     writer.leave_common(&mut emitter, 0);
-    let accumulators = writer.sweep(&mut emitter, pass, from, to);
+    let accumulators = writer.sweep(&mut emitter, 0, from, to);
     writer.each_column(&mut emitter, |emitter, lane| {
         let at = writer.place(emitter);
         save(emitter, &accumulators, Some(lane), &at);
@@ -230,7 +230,7 @@ impl<'k> CpuColumns<'k> {
         for (number, pass) in self.plan.passes.iter().enumerate() {
             self.leave_common(emitter, number);
             let to = emitter.positions(&self.plan.axes);
-            let accumulators = self.sweep(emitter, pass, Expr::Int(0), to);
+            let accumulators = self.sweep(emitter, number, Expr::Int(0), to);
             self.finish(emitter, pass, &accumulators);
         }
         self.results(emitter);
@@ -264,9 +264,10 @@ impl<'k> CpuColumns<'k> {
         );
     }
 
-    fn sweep(&self, emitter: &mut Emitter<'k>, pass: &Pass, from: Expr, to: Expr) -> Vec<Accumulator> {
+    /// The pass of this number, along some positions.
+    fn sweep(&self, emitter: &mut Emitter<'k>, number: usize, from: Expr, to: Expr) -> Vec<Accumulator> {
+        let pass = &self.plan.passes[number];
         if let Some(narrow) = self.narrow {
-            let number = self.plan.passes.iter().position(|own| std::ptr::eq(own, pass)).unwrap_or(0);
             return narrow.sweep(emitter, (self.plan, number), self.flat, (from, to));
         }
         let accumulators = pass.declare(emitter, self.kernel, Some(self.width));

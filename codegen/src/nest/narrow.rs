@@ -1,8 +1,8 @@
 //! Narrow columns on the CPU: a few columns alone fill no vector, but several positions of them are neighbours in memory. Lanes
 //! hold all columns of some positions, one position after the other, and what these come to is combined at the end.
 //!
-//! What does not vary along the columns is computed for these positions, and what does not vary along the positions for each
-//! column; both are laid out in arrays as the lanes are.
+//! What does not vary along the columns is computed once for each of these positions and spread over the lanes; what does not
+//! vary along the positions is in an array that repeats the columns as the lanes do.
 
 use super::INDEX;
 use super::accumulate::{Accumulator, mul_add, set};
@@ -23,7 +23,7 @@ const SIDE_BY_SIDE: u64 = SPREAD;
 /// As many columns fill the lanes themselves.
 const WIDE: u64 = 16;
 
-/// What is laid out in arrays, at most: some kilobytes of the stack.
+/// Arrays of such values, at most: some kilobytes of the stack.
 const MOST: usize = 12;
 
 /// Columns as they go side by side.

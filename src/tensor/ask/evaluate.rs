@@ -284,7 +284,7 @@ pub fn explain<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Result<Expl
     let recording = build(&tensors)?;
     let plan = compiler::plan(&recording.graph, settings::of(device, fusion()))?;
     let joined = executor::pending_copies(&tensors).iter().flatten().filter_map(joined).collect();
-    Ok(Explanation::of(&plan).after(joined))
+    Ok(Explanation::of(&plan).with_joins(joined))
 }
 
 /// What a join by copies is of.

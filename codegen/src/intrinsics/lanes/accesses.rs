@@ -1,8 +1,7 @@
 //! Loads and stores of vectors: whole or of the first lanes, around the caches, of every second element and further apart.
 
-use super::SPREAD;
 use super::conversions::conversion;
-use super::kind::{Add, Kind, PASTED};
+use super::kind::{Add, Kind, PASTED, SPREAD};
 use crate::DType;
 
 /// What memory holds, and the vector that lanes have of it.
