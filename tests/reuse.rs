@@ -8,15 +8,21 @@ mod common;
 mod programs;
 
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lazuli::{
-    DType, Device, Fusion, PadMode, Reduction, ScanOrder, Stats, Target, Tensor, s, scan, stats, with_fusion,
+    DType, Device, Fusion, PadMode, Reduction, ScanOrder, Settings, Stats, Target, Tensor, s, scan, stats, with_fusion,
 };
 use programs::{CALLS, Data, GROWING, GROWING_INSIDE, JOINING, NUMBERS, PROGRAMS, Program, number};
 
-/// The counters are the process's: one test at a time.
-static COUNTERS: Mutex<()> = Mutex::new(());
+/// The counters are the process's: one test at a time. Kernels on disk, which others left, would serve in place of those that
+/// are counted: none are read.
+fn alone() -> MutexGuard<'static, ()> {
+    static COUNTERS: Mutex<()> = Mutex::new(());
+    let guard = COUNTERS.lock().unwrap_or_else(PoisonError::into_inner);
+    Settings::new().cache(false).install().unwrap();
+    guard
+}
 
 /// Kernels that a program takes: where it begins at 0, and elsewhere; on CUDA also where accesses are aligned.
 const MOST_KERNELS: usize = 3;
@@ -48,7 +54,7 @@ fn compiled(
 
 #[test]
 fn few_kernels_and_plans_serve_all_positions() {
-    let _alone = COUNTERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
     let data = Data::new(&Device::cpu()).unwrap();
     for target in [Target::cpu(), Target::cuda("sm_90")] {
         for program in PROGRAMS {
@@ -61,7 +67,7 @@ fn few_kernels_and_plans_serve_all_positions() {
 
 #[test]
 fn few_kernels_and_plans_serve_what_grows() {
-    let _alone = COUNTERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
     let data = Data::new(&Device::cpu()).unwrap();
     for target in [Target::cpu(), Target::cuda("sm_90")] {
         for program in GROWING {
@@ -90,6 +96,7 @@ fn few_kernels_serve_what_grows_along_an_inner_axis() {
         }
         return;
     };
+    let _alone = alone();
     let data = Data::new(&Device::cpu()).unwrap();
     let program = GROWING_INSIDE.iter().find(|program| program.name == name).unwrap();
     let made = stats().plans_made;
@@ -118,7 +125,7 @@ fn binomial_tree(steps: usize) -> Tensor {
 
 #[test]
 fn steps_that_shrink_are_few_kernels() {
-    let _alone = COUNTERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
     let before = stats();
     let tree = binomial_tree(34);
     tree.eval().unwrap();
@@ -146,6 +153,7 @@ fn numbers_as_arguments_change_no_result() {
         ]
     };
     if let Ok(sizes) = std::env::var(SIZES) {
+        let _alone = alone();
         let (name, sizes) = sizes.split_once(':').unwrap();
         let device = common::devices().into_iter().find(|device| device.to_string() == name).unwrap();
         for size in sizes.split(',') {
@@ -228,7 +236,7 @@ fn ramp(device: &Device, shape: &[usize]) -> Tensor {
 
 #[test]
 fn each_size_has_its_own_results() {
-    let _alone = COUNTERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
     for device in common::devices() {
         for (number, program) in OF_A_SIZE.iter().enumerate() {
             for n in SIZES_IN_TURN {
@@ -255,7 +263,7 @@ fn each_size_has_its_own_results() {
 
 #[test]
 fn each_position_has_its_own_results() {
-    let _alone = COUNTERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
     let reference = Data::new(&Device::interpreter()).unwrap();
     for device in common::devices() {
         let data = Data::new(&device).unwrap();
@@ -283,7 +291,7 @@ fn each_position_has_its_own_results() {
 fn few_kernels_serve_rows_that_are_selected_together() {
     const BOXES: usize = 60;
     const AT_ONCE: usize = 5;
-    let _alone = COUNTERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
     let loaded = || stats().kernels_compiled + stats().disk_hits;
     let kept = |device: &Device| {
         let corners = ramp(device, &[BOXES, 2]);
@@ -318,7 +326,7 @@ fn few_kernels_serve_rows_that_are_selected_together() {
 
 #[test]
 fn what_was_evaluated_before_decides_nothing() {
-    let _alone = COUNTERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
     let x = Tensor::from_vec(vec![1.0f32; 100 * 64], [100, 64]);
     let at = |start: usize| (x.narrow(0, start, 10) * 2.0).compile_for(&Target::cuda("sm_90")).unwrap();
     let (three, seven) = (at(3), at(7));
@@ -339,7 +347,7 @@ fn what_was_evaluated_before_decides_nothing() {
 /// Numbers of the user's are arguments of kernels, wherever they stand.
 #[test]
 fn other_numbers_are_no_other_kernels() {
-    let _alone = COUNTERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
     let x = Tensor::rand([40, 100], 1);
     let (n, index) = ((Tensor::rand([40, 100], 2) * 9.0).cast(DType::I32), Tensor::from(vec![3i64, 7]));
     x.eval().unwrap();
@@ -387,7 +395,7 @@ fn other_numbers_are_no_other_kernels() {
 /// Texts whose numbers become arguments, with the conditions of joins.
 #[test]
 fn products_of_joins_that_grow_are_right() {
-    let _alone = COUNTERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
     let parts: Vec<Tensor> = (0..33).map(|n| Tensor::randn([2000], n)).collect();
     lazuli::eval(&parts).unwrap();
     let v = Tensor::randn([2000], 50);
@@ -408,7 +416,7 @@ fn products_of_joins_that_grow_are_right() {
 /// Joins of every number of parts up to 100, of what is there and of what is to be computed.
 #[test]
 fn few_kernels_serve_every_number_of_parts() {
-    let _alone = COUNTERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
     let data = Data::new(&Device::cpu()).unwrap();
     let loaded = |stats: Stats| stats.kernels_compiled + stats.disk_hits;
     for program in JOINING {
@@ -442,7 +450,7 @@ fn few_kernels_serve_every_number_of_parts() {
 /// What the parts of a join follow from is computed once, whatever comes between.
 #[test]
 fn parts_of_a_join_are_computed_once() {
-    let _alone = COUNTERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
     let x = ramp(&Device::cpu(), &[5, 4]);
     let steps = |count: usize| {
         let (mut fast, mut slow) = (x.clone(), &x * 2.0);
@@ -471,7 +479,7 @@ fn parts_of_a_join_are_computed_once() {
 /// Sequences of other lengths are no other kernels: each step is computed once, and what all of them read once for all.
 #[test]
 fn few_kernels_serve_scans_of_every_length() {
-    let _alone = COUNTERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
     let device = Device::cpu();
     let (w, u) = (ramp(&device, &[3, 20]) * 0.01, ramp(&device, &[5, 20]) * 0.01);
     lazuli::eval([&w, &u]).unwrap();
@@ -504,7 +512,7 @@ fn few_kernels_serve_scans_of_every_length() {
 /// A function is recorded once: how many parts it joins does not change, whoever joins others at that line.
 #[test]
 fn compiled_functions_join_in_kernels() {
-    let _alone = COUNTERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
     let data = Data::new(&Device::cpu()).unwrap();
     let joined = |parts: &[Tensor]| Tensor::cat(parts, 0);
     joined(&data.steps[..3]).eval().unwrap();
