@@ -11,7 +11,8 @@ use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lazuli::{
-    DType, Device, Fusion, PadMode, Reduction, ScanOrder, Settings, Stats, Target, Tensor, s, scan, stats, with_fusion,
+    DType, Device, Fusion, PadMode, Reduction, ScanOrder, Settings, Stats, Target, Tensor, s, scan, stats,
+    with_fusion,
 };
 use programs::{CALLS, Data, GROWING, GROWING_INSIDE, JOINING, NUMBERS, PROGRAMS, Program, number};
 
