@@ -33,7 +33,7 @@ impl Tensor {
 }
 
 /// `I64` positions through all axes of a shape, along each of them.
-pub(super) fn along_each(flat: &Tensor, shape: &Shape) -> Vec<Tensor> {
+fn along_each(flat: &Tensor, shape: &Shape) -> Vec<Tensor> {
     let mut stride = 1;
     let mut columns: Vec<Tensor> = Vec::new();
     for extent in shape.iter().rev().map(|&extent| extent.max(1)) {

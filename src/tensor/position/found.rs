@@ -1,7 +1,6 @@
 //! Results whose extents follow from the elements: how many there are must be known before anything can be recorded of them,
 //! so that these evaluate.
 
-use super::coordinates::along_each;
 use crate::tensor::arguments::call::Call;
 use crate::tensor::make::create::counting;
 use crate::{DType, Result, Shape, Tensor};
@@ -28,7 +27,11 @@ impl Tensor {
             let flat = places.positions();
             match shape.rank() {
                 0 => Ok(Tensor::zeros([places.count, 0], DType::I64)),
-                _ => Ok(Tensor::stack(&along_each(&flat, shape), 1)),
+                _ => {
+                    let along =
+                        (0..shape.rank()).map(|axis| positions_along(shape, axis).index_select(0, &flat));
+                    Ok(Tensor::stack(&along.collect::<Vec<_>>(), 1))
+                }
             }
         })
     }
@@ -149,6 +152,13 @@ impl Tensor {
     }
 }
 
+/// The position along an axis of each element, with one dimension.
+fn positions_along(shape: &Shape, axis: usize) -> Tensor {
+    let mut own = vec![1; shape.rank()];
+    own[axis] = shape[axis];
+    counting(shape[axis]).reshape(Shape::from(own)).broadcast_to(shape).ravel()
+}
+
 /// Where a mask of one dimension holds.
 struct Places {
     /// How many positions up to each hold.
@@ -178,7 +188,7 @@ impl Places {
         let length = self.mask.node.shape.elements();
         // What does not hold goes to a place behind the others.
         let place = self.mask.where_(&self.running - 1, self.count as i64);
-        let all = Tensor::zeros([self.count + 1], DType::I64).scatter(0, &place, counting(length));
+        let all = Tensor::zeros([self.count + 1], DType::I64).scatter_add(0, &place, counting(length));
         all.narrow(0, 0, self.count)
     }
 }
