@@ -291,7 +291,7 @@ fn the_documentation_shows_the_table() {
 // --- Vectors on the CPU ---
 
 /// Operations with loops that are left to a compiler's vectoriser, by why.
-const LOOPS_OF_NUMBERS: [(&str, &[&str]); 6] = [
+const LOOPS_OF_NUMBERS: [(&str, &[&str]); 7] = [
     ("what is put in order", &["multinomial", "randperm"]),
     (
         "positions that are computed",
@@ -299,9 +299,6 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 6] = [
             "ctc_loss",
             "grid_sample",
             "masked_scatter",
-            "max_unpool1d",
-            "max_unpool2d",
-            "max_unpool3d",
             "nll_loss",
             "pdist",
             "scatter",
@@ -330,6 +327,7 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 6] = [
             "svdvals",
         ],
     ),
+    ("numbers of 16 bits that are only moved", &["matrix_power", "where_"]),
     ("nothing but bytes", &["all", "any", "isfinite", "isinf", "isnan", "isneginf", "isposinf"]),
     (
         "windows and results some positions apart",

@@ -80,6 +80,7 @@ pub(crate) fn lower(request: &Request) -> Result<Lowered> {
         kernel.unroll_stacks();
         kernel.order_rows();
         kernel.merge_axes();
+        kernel.move_bits();
         Ok(Lowered { kernel, inputs, outputs: request.outputs.to_vec(), arguments, checks: checks.into() })
     };
     let mut lowered = attempt(true)?;

@@ -10,6 +10,7 @@ mod computed;
 mod in_place;
 mod memory_order;
 mod merge;
+mod moved;
 mod numbered;
 mod numbers;
 mod parse;
