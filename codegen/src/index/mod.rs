@@ -102,7 +102,7 @@ impl IndexExpr {
     }
 
     /// An atom taken once. Its expression is used as it is.
-    fn atom(atom: Atom) -> Self {
+    pub(crate) fn atom(atom: Atom) -> Self {
         let mut terms = Terms::new();
         terms.push((atom, 1));
         IndexExpr { terms, constant: 0 }

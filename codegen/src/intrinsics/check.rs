@@ -18,3 +18,15 @@ pub fn checked_position(
     let number = (check + 1).to_string();
     helpers.call(language, "lz_position", &[position, extent, &number, CHECKS])
 }
+
+/// The same of a vector of positions, of which the first `count` are some: in C.
+pub fn checked_positions(
+    (positions, count): (&str, &str),
+    extent: &str,
+    check: u32,
+    helpers: &mut Helpers,
+) -> String {
+    // What each lane calls where one of them is none.
+    helpers.call(Language::C, "lz_position", &[]);
+    format!("lz_checked_positions({positions}, {extent}, {}, {CHECKS}, {count})", check + 1)
+}

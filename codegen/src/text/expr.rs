@@ -33,9 +33,12 @@ impl Printer<'_> {
     ///
     /// CUDA's 32-bit indices are unsigned, and NVRTC (seen with 13.0 and 13.5) computes `in0[c - i]` as an offset
     /// of `c` from `in0 + (unsigned)-i`, 2^34 bytes away. Differences are therefore taken of signed numbers.
-    fn index(&self, index: &IndexExpr) -> String {
+    fn index(&mut self, index: &IndexExpr) -> String {
         let (added, subtracted) = index.by_sign();
-        if self.language != Language::Cuda || self.is_wide || subtracted == IndexExpr::zero() {
+        if self.language == Language::C {
+            return self.index_in_segment(index).unwrap_or_else(|| self.wrapping_index(index));
+        }
+        if self.is_wide || subtracted == IndexExpr::zero() {
             return self.wrapping_index(index);
         }
         let signed = |part: &IndexExpr| match part.as_constant() {
@@ -49,7 +52,7 @@ impl Printer<'_> {
     }
 
     /// An index in unsigned arithmetic: negative numbers wrap.
-    fn wrapping_index(&self, index: &IndexExpr) -> String {
+    pub(super) fn wrapping_index(&self, index: &IndexExpr) -> String {
         let name = |axis: AxisId| {
             let name = &self.kernel.axis(axis).name;
             match self.language == Language::Cuda && self.is_wide && !self.wide_index {
@@ -76,6 +79,7 @@ impl Printer<'_> {
                 return self.in_64_bits(|printer| printer.operand(a, level));
             }
             Expr::Index(index) if index.terms().len() + usize::from(index.constant_term() != 0) > 1 => 4,
+            Expr::Index(index) if self.is_of_segment(index) => 4,
             Expr::Index(_) => 5,
             _ => return self.primary(expr),
         };
@@ -192,7 +196,7 @@ impl Printer<'_> {
     }
 
     /// `lo <= expr < hi` as one comparison: below `lo`, unsigned arithmetic wraps to above `hi`.
-    fn bound(&self, bound: &Bound) -> String {
+    fn bound(&mut self, bound: &Bound) -> String {
         if bound.has_lo() != bound.has_hi() {
             return self.one_sided(bound);
         }

@@ -45,6 +45,14 @@ const MASKED_DISTANCES: std::ops::RangeInclusive<i64> = 1..=4;
 /// Simple operations for each vector of such: with fewer, what a compiler makes of loops of numbers is as fast.
 const WORTH_FAR: f64 = 12.0;
 
+/// The same for lanes that each read at a place of their own, whose loop of numbers waits less for its index. A choice that data decide
+/// is a branch there, mispredicted as often as not (`benches/README.md`).
+const WORTH_TAKEN: f64 = 5.0;
+const OF_CHOICE: f64 = 3.0;
+
+/// Simple operations that the conversion of a number from and to `F16` takes alone; a vector has an instruction for it.
+const OF_HALF: f64 = 8.0;
+
 /// What a variable holds that differs among lanes.
 #[derive(Clone, Copy)]
 enum Held {
@@ -67,6 +75,9 @@ struct Loop<'p, 'a> {
     /// Vectors that come lane by lane, and simple operations.
     far: f64,
     operations: f64,
+    /// Vectors whose lanes each have a place of their own, and choices by what is no position.
+    taken: f64,
+    choices: f64,
     /// Arrays that are read at all places of so many in turn, and where the first of them is.
     groups: Vec<(Var, i64, IndexExpr)>,
     /// How many lanes to load and to store.
@@ -152,7 +163,7 @@ impl Printer<'_> {
         vectors.find_groups(body);
         // With its remainders a loop of numbers would get no vectors of the compiler's either.
         let is_printed = vectors.statements(body).is_some()
-            && vectors.far * WORTH_FAR <= vectors.operations
+            && vectors.is_worth_far()
             && (vectors.is_worth_it && vectors.is_wide || hint == LoopHint::SimdSegment);
         let counts = vectors.counts;
         if !is_whole && !counts {
@@ -201,6 +212,8 @@ impl<'p, 'a> Loop<'p, 'a> {
             is_wide: false,
             far: 0.0,
             operations: 0.0,
+            taken: 0.0,
+            choices: 0.0,
             groups: Vec::new(),
             count: "LANES",
             lanes,
@@ -217,6 +230,12 @@ impl Loop<'_, '_> {
         self.printer.line(line);
     }
 
+    /// Whether enough is computed beside what comes lane by lane.
+    fn is_worth_far(&self) -> bool {
+        let choices = if self.taken > 0.0 { self.choices * OF_CHOICE } else { 0.0 };
+        self.far * WORTH_FAR + self.taken * WORTH_TAKEN <= self.operations + choices
+    }
+
     fn block(&mut self, body: &[Stmt]) -> Option<()> {
         self.printer.depth += 1;
         let printed = self.statements(body);
@@ -231,6 +250,10 @@ impl Loop<'_, '_> {
     /// `None` if it is none of vectors.
     fn statement(&mut self, stmt: &Stmt) -> Option<()> {
         match stmt {
+            Stmt::Let { var, value: Expr::Checked { position, extent, check } } if self.varies(position) => {
+                let value = self.checked(position, extent, *check)?;
+                self.bind("const ", *var, Kind::I64, Some(value))
+            }
             Stmt::Let { var, value } if self.type_of(*var) == Some(Type::Index) => {
                 let step = self.step(value)?;
                 self.printer.statement(stmt);

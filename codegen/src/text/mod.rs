@@ -8,6 +8,7 @@ mod cuda;
 mod expr;
 mod lanes;
 mod pattern;
+mod segment;
 mod streams;
 
 use crate::batch::Batch;
@@ -93,6 +94,10 @@ struct Printer<'a> {
     streams: bool,
     /// Local arrays of whole vectors (C).
     rooms: lanes::Rooms,
+    /// The innermost loop along which quotients stay (C).
+    segment: Option<segment::Segment>,
+    /// How many indices begin before such loops.
+    begun: usize,
 }
 
 impl<'a> Printer<'a> {
@@ -113,6 +118,8 @@ impl<'a> Printer<'a> {
             block: "blockIdx.x",
             streams: false,
             rooms: lanes::Rooms::default(),
+            segment: None,
+            begun: 0,
         }
     }
 
@@ -167,6 +174,8 @@ impl<'a> Printer<'a> {
                 self.line(&format!("{target} = {value};"));
             }
             Stmt::For { var, from, to, step, hint, body } => {
+                let outer = self.enter_segment(*var, from, *hint, body);
+                let before = self.text.len();
                 let is_vectors = self.language == Language::C
                     && match step {
                         Step::Add(Expr::Int(1)) if hint.is_simd() => {
@@ -181,6 +190,7 @@ impl<'a> Printer<'a> {
                     self.block(body);
                     self.line("}");
                 }
+                self.leave_segment(outer, before);
             }
             Stmt::If { condition, then, otherwise } => self.conditional(condition, then, otherwise),
             Stmt::VectorLoad { array, at, buffer, index, dtype, width } => {

@@ -60,6 +60,7 @@ pub(super) fn define(dtype: DType, ty: &'static str, kind: Kind, width: u32, add
     access.spread(add);
     access.gather_inside(add);
     access.gather(add);
+    access.take(add);
 }
 
 impl Access {
@@ -524,6 +525,30 @@ impl Access {
         for (int lane = 0; lane < LANES; ++lane) each[lane] = from[lane * stride];
     }} else {{
         for (int lane = 0; lane < count; ++lane) each[lane] = from[lane * stride];
+    }}
+    __builtin_memcpy(&raw, each, sizeof raw);
+    return {from_raw};
+}}
+"
+            ),
+        );
+    }
+
+    /// Elements that each lane has a place of its own of.
+    fn take(&self, add: Add) {
+        let Access { dtype, ty, raw, vector, from_raw, .. } = self;
+        let take = format!("lz_take_{dtype}");
+        add(
+            &take,
+            format!(
+                "{PASTED}{vector} {take}(const {ty}* from, i64v places, idx count) {{
+    {raw} raw;
+    {ty} each[LANES] = {{ 0 }};
+    if (count >= LANES) {{
+#pragma GCC unroll 16
+        for (int lane = 0; lane < LANES; ++lane) each[lane] = from[places[lane]];
+    }} else {{
+        for (int lane = 0; lane < count; ++lane) each[lane] = from[places[lane]];
     }}
     __builtin_memcpy(&raw, each, sizeof raw);
     return {from_raw};

@@ -144,6 +144,11 @@ impl Lanes {
         (format!("lz_gather_{dtype}"), memory(dtype).1)
     }
 
+    /// Lanes from memory, each from a place of its own.
+    pub fn take_from(dtype: DType) -> (String, Kind) {
+        (format!("lz_take_{dtype}"), memory(dtype).1)
+    }
+
     fn define(&mut self, order: usize, name: &str, code: String) {
         self.functions.insert((order, name.into()), code.into());
     }

@@ -154,6 +154,13 @@ fn primitives(width: u32) -> Vec<Primitive> {
     truths(width, &mut add);
     let positions = "    return first + stride * (i64v){ NUMBERS };\n";
     add("lz_positions", format!("{PASTED}i64v lz_positions(idx first, idx stride) {{\n{positions}}}\n"));
+    add("lz_checked_positions", format!("{PASTED}i64v lz_checked_positions(i64v positions, long long extent, long long number, long long* checks, idx count) {{
+    if (count < LANES) positions &= ((i64v){{ NUMBERS }} < count);
+    if (lz_all(lz_lt_u64v((u64v)positions, lz_splat_u64v(extent)))) return positions;
+    for (int lane = 0; lane < LANES; ++lane) positions[lane] = lz_position(positions[lane], extent, number, checks);
+    return positions;
+}}
+"));
     let positions = "    return (int)first + (int)stride * (i32v){ NUMBERS };\n";
     add(
         "lz_short_positions",
@@ -419,7 +426,11 @@ mod tests {
                 for word in words(code).filter(|word| word != name) {
                     let is_known = all.iter().any(|other| other.name == word);
                     assert!(!is_known || seen.contains(word), "{name} uses {word}, which follows it");
-                    assert!(is_known || !word.starts_with("lz_"), "{name}: {word} is not defined");
+                    let is_helper = word == "lz_position";
+                    assert!(
+                        is_known || is_helper || !word.starts_with("lz_"),
+                        "{name}: {word} is not defined"
+                    );
                 }
                 assert!(seen.insert(name.as_str()), "{name} is defined twice");
             }

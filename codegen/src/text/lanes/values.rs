@@ -2,8 +2,8 @@
 
 use super::super::Printer;
 use super::whole::Room;
-use super::{DISTANCES, Held, LEFT, Loop, MASKED_DISTANCES};
-use crate::index::{AxisId, AxisRanges, Bound, IndexExpr};
+use super::{DISTANCES, Held, LEFT, Loop, MASKED_DISTANCES, OF_HALF};
+use crate::index::{Atom, AxisId, AxisRanges, Bound, IndexExpr};
 use crate::intrinsics::lanes::SPREAD;
 use crate::intrinsics::lanes::{Kind, Lanes, Value};
 use crate::intrinsics::{self, Helpers, parenthesise};
@@ -173,6 +173,7 @@ impl Loop<'_, '_> {
                 }
             }
             Expr::Select(condition, a, b) => {
+                self.choices += 1.0;
                 let text = intrinsics::select(C, "c", "a", "b");
                 self.of(&text, &[("c", condition), ("a", a), ("b", b)])
             }
@@ -210,6 +211,9 @@ impl Loop<'_, '_> {
     fn converted(&mut self, expr: &Expr) -> Option<Value> {
         let (Expr::FromMemory(dtype, operand) | Expr::ToMemory(dtype, operand)) = expr else { return None };
         let operand = self.value(operand)?;
+        if *dtype == DType::F16 && self.taken > 0.0 {
+            self.operations += OF_HALF;
+        }
         let Printer { lanes, helpers, .. } = &mut *self.printer;
         match expr {
             Expr::FromMemory(..) => lanes.widen(*dtype, &operand, helpers),
@@ -223,7 +227,7 @@ impl Loop<'_, '_> {
         if let Some(spread) = self.spread(dtype, array, index) {
             return Some(spread);
         }
-        let step = self.step(index)?;
+        let Some(step) = self.step(index) else { return self.taken(dtype, array, index) };
         self.see(dtype);
         if self.folded.is_some() {
             return self.folded_element(array, index);
@@ -251,6 +255,44 @@ impl Loop<'_, '_> {
             }
         };
         Some(Value::vector(text, kind))
+    }
+
+    /// Elements of memory where each lane has computed a place of its own.
+    fn taken(&mut self, dtype: DType, array: Var, index: &Expr) -> Option<Value> {
+        let Expr::Index(index) = index else { return None };
+        let mut places = Vec::new();
+        let mut first = index.clone();
+        for (atom, factor) in index.terms() {
+            let Atom::Axis(axis) = atom else { continue };
+            let axis = *axis;
+            let var = self.printer.kernel.position(axis);
+            if let Some(Held::Numbers(_)) = self.varying.get(&var) {
+                let name = self.printer.name(var);
+                places.push(if *factor == 1 { name } else { format!("{name} * {factor}") });
+                first = first.sub(&IndexExpr::axis(axis).scale(*factor));
+            }
+        }
+        let step = self.index_step(&first)?;
+        if step != 0 {
+            places.push(format!("lz_positions(0, {step})"));
+        }
+        self.see(dtype);
+        // The places are.
+        self.is_wide = true;
+        self.taken += 1.0;
+        let ((take, kind), count) = (Lanes::take_from(dtype), self.count());
+        let from = self.printer.element_of(array, &Expr::Index(first));
+        Some(Value::vector(format!("{take}({from}, {}, {count})", places.join(" + ")), kind))
+    }
+
+    /// Positions that each lane has computed, all of which are some.
+    pub(super) fn checked(&mut self, position: &Expr, extent: &Expr, check: u32) -> Option<Value> {
+        let position = self.value(position)?;
+        let position = self.vector(position, Kind::I64);
+        let (extent, count) = (self.printer.expr(extent), self.count());
+        let helpers = &mut self.printer.helpers;
+        let text = intrinsics::checked_positions((&position, count), &extent, check, helpers);
+        Some(Value::vector(text, Kind::I64))
     }
 
     /// Elements of a small array, each for as many neighbouring lanes.
