@@ -475,3 +475,59 @@ fn vectors_of_equal_values() {
         }
     }
 }
+
+/// From 640 rows on a panel of columns at a time, the last of which is not full.
+#[test]
+fn large_matrices_are_taken_by_panels() {
+    const N: usize = 650;
+    let device = Device::cpu();
+    let noise = random(&[N, N], DType::F32, 1).to(&device);
+    let a = noise.matmul(transposed(&noise)) / N as f64 + Tensor::eye(N, DType::F32).to(&device);
+    let lower = a.cholesky(false);
+    lazuli::eval([&a, &lower]).unwrap();
+    assert_small(&(lower.matmul(transposed(&lower)) - &a), largest(&a), 40.0);
+    assert_eq!(largest(&lower.triu(1)), 0.0);
+
+    // More rows than columns, and pivots from all panels.
+    let x = random(&[N + 50, N], DType::F32, 2).to(&device);
+    let x = Tensor::cat([&(x.slice(1, ..1) * 0.0), &x.slice(1, 1..)], 1);
+    let (p, l, u) = x.lu();
+    lazuli::eval([&x, &p, &l, &u]).unwrap();
+    assert_small(&(p.matmul(&l).matmul(&u) - &x), largest(&x), 400.0);
+    assert!(largest(&l) <= 1.0 && largest(&l.triu(1)) == 0.0);
+
+    let x = random(&[N, N], DType::F64, 3).to(&device) * (1.0 - Tensor::eye(N, DType::F64).to(&device));
+    let b = random(&[N, 3], DType::F64, 4).to(&device);
+    let solved = x.solve(&b);
+    lazuli::eval([&x, &b, &solved]).unwrap();
+    assert_small(&(x.matmul(&solved) - &b), largest(&x) * largest(&solved), 20.0 * N as f64);
+}
+
+/// Triangles of several blocks, the last of which is not full, also where numbers grow from row to row.
+#[test]
+fn triangles_are_solved_block_by_block() {
+    for (device, n, dtype) in [
+        (Device::interpreter(), 37, DType::F64),
+        (Device::cpu_interpreted(), 7, DType::F32),
+        (Device::cpu(), 100, DType::F32),
+    ] {
+        let t = (random(&[2, n, n], dtype, 1).to(&device) * 0.3).tril(0)
+            + Tensor::eye(n, dtype).to(&device) * 2.0;
+        let beyond = random(&[n, n], dtype, 2).to(&device).triu(1);
+        let b = random(&[2, n, 5], dtype, 3).to(&device);
+        for is_unit in [false, true] {
+            let whole = if is_unit { t.tril(-1) + Tensor::eye(n, dtype).to(&device) } else { t.clone() };
+            let x = (&t + &beyond).solve_triangular(&b, false, true, is_unit);
+            lazuli::eval([&x, &whole]).unwrap();
+            assert_small(&(whole.matmul(&x) - &b), largest(&whole) * largest(&x), 10.0 * n as f64);
+            let turned = transposed(&(&t + transposed(&beyond.t())));
+            let y = turned.solve_triangular(&b, true, true, is_unit);
+            lazuli::eval([&y]).unwrap();
+            assert_small(
+                &(transposed(&whole).matmul(&y) - &b),
+                largest(&whole) * largest(&y),
+                10.0 * n as f64,
+            );
+        }
+    }
+}

@@ -2,7 +2,8 @@
 
 use super::adjoint::of_triangle;
 use super::parts::{
-    Entries, UNROLLED, column, entries, identities, in_loops, joined, lengthened, row_numbers, rows, swapped,
+    Entries, MANY, PANEL, Panel, UNROLLED, column, columns, entries, identities, in_loops, joined,
+    lengthened, lowered, panels, row_numbers, rows, swapped,
 };
 use super::triangular::solved;
 use super::{square, together};
@@ -111,12 +112,31 @@ fn of_entries(x: &Entries) -> Entries {
     lower
 }
 
-/// As elimination without exchanges, whose columns are then divided by the roots of their pivots.
+/// A panel of columns at a time, where there are many: from what comes after, a product is subtracted.
 fn of_matrix(x: &Tensor, n: usize) -> Tensor {
-    let (down, across) = (row_numbers(in_loops(n)), counting(n));
-    let is_lower = row_numbers(n).ge(&across);
-    let mut x = lengthened(&is_lower.where_(x, swapped(x)), n);
-    for k in 0..n - 1 {
+    let mut rest = row_numbers(n).ge(counting(n)).where_(x, swapped(x));
+    if n < MANY {
+        return of_columns(&rest, n, n);
+    }
+    let mut lower = Vec::new();
+    for Panel { first, end } in panels(n, PANEL) {
+        let (width, height) = (end - first, n - first);
+        let own = of_columns(&columns(&rest, 0, width), height, width);
+        if end < n {
+            let below = rows(&own, width, height);
+            rest = columns(&rows(&rest, width, height), width, height) - below.matmul(swapped(&below));
+        }
+        lower.push(lowered(&own, first));
+    }
+    Tensor::cat(&lower, -1)
+}
+
+/// The first columns of the triangle, of those of a symmetric matrix of `n` rows: as elimination without exchanges, whose columns are
+/// then divided by the roots of their pivots.
+fn of_columns(x: &Tensor, n: usize, width: usize) -> Tensor {
+    let (down, across) = (row_numbers(in_loops(n)), counting(width));
+    let mut x = lengthened(x, n);
+    for k in 0..width.min(n - 1) {
         let number = k as i64;
         // The row as a sum of which one row counts. Others need it, so that `x` is stored, and not computed anew for them.
         let pivots = down.eq(number).where_(&x, 0.0).sum_keepdim(-2);
@@ -125,5 +145,5 @@ fn of_matrix(x: &Tensor, n: usize) -> Tensor {
     }
     let x = rows(&x, 0, n);
     let roots = positive(&x.diagonal(0, -2, -1)).sqrt();
-    is_lower.where_(x / roots.unsqueeze(-2), 0.0)
+    row_numbers(n).ge(&across).where_(x / roots.unsqueeze(-2), 0.0)
 }

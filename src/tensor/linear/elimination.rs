@@ -1,12 +1,12 @@
 //! Gaussian elimination with rows exchanged: what LU, determinants and solving have in common.
 
 use super::parts::{
-    Entries, UNROLLED, at, column, columns, entries, identities, in_loops, joined, lengthened, lines, row,
-    row_numbers, rows, short_rows, turned,
+    Entries, MANY, PANEL, Panel, UNROLLED, at, column, columns, entries, identities, in_loops, joined,
+    lengthened, lines, panels, row, row_numbers, rows, short_rows, turned,
 };
 use super::substitution;
-use crate::Tensor;
 use crate::tensor::make::create::counting;
+use crate::{DType, Tensor};
 
 /// Which columns and rows an elimination goes over.
 #[derive(Clone, Copy)]
@@ -28,7 +28,8 @@ impl Elimination {
         match (self.steps(), self.rows <= UNROLLED) {
             (0, _) => x.clone(),
             (_, true) => joined(&self.of_entries(entries(x, self.rows, self.width)).0),
-            (_, false) => self.of_matrix(x),
+            (steps, false) if steps < MANY => self.of_matrix(x),
+            (_, false) => self.of_panels(x),
         }
     }
 
@@ -53,6 +54,34 @@ impl Elimination {
         (x, exchanges)
     }
 
+    /// A panel of pivots at a time: what stands beside it has its rows exchanged as the panel has, then the pivots' rows are solved for, and
+    /// from the others a product is subtracted.
+    fn of_panels(self, x: &Tensor) -> Tensor {
+        let (mut rest, mut done) = (x.clone(), Vec::new());
+        for Panel { first, end } in panels(self.steps(), PANEL) {
+            let (count, height) = (end - first, self.rows - first);
+            let [begin, after] = [first, end].map(|column| column + self.passive);
+            let numbers = row_numbers(height).cast(x.node.dtype);
+            let numbers = numbers.broadcast_to(column(&rest, 0).node.shape.clone());
+            let own = Elimination { rows: height, passive: 1, pivots: count, width: count + 1 };
+            let own = own.of_matrix(&Tensor::cat([&numbers, &columns(&rest, begin, after)], -1));
+            let (order, own) = (column(&own, 0).cast(DType::I64), columns(&own, 1, count + 1));
+            let exchanged = |first, end| columns(&rest, first, end).take_along_axis(&order, -2);
+            let (before, beside) = (exchanged(0, begin), exchanged(after, self.width));
+            let factors = factors(&own);
+            let solved =
+                substitution::substituted(&rows(&factors, 0, count), &rows(&beside, 0, count), count, true);
+            let reduced = rows(&beside, count, height) - rows(&factors, count, height).matmul(&solved);
+            let line = |from, to, beside: &Tensor| {
+                Tensor::cat([&rows(&before, from, to), &rows(&own, from, to), beside], -1)
+            };
+            done.push(line(0, count, &solved));
+            rest = line(count, height, &reduced);
+        }
+        done.push(rest);
+        Tensor::cat(&done, -2)
+    }
+
     fn of_matrix(self, x: &Tensor) -> Tensor {
         let mut x = lengthened(x, self.rows);
         let (down, across) = (row_numbers(in_loops(self.rows)), counting(self.width));
@@ -66,6 +95,12 @@ impl Elimination {
         }
         rows(&x, 0, self.rows)
     }
+}
+
+/// What an elimination has subtracted multiples of rows by, below its pivots.
+pub(super) fn factors(x: &Tensor) -> Tensor {
+    let pivots = x.diagonal(0, -2, -1).unsqueeze(-2);
+    pivots.eq(0.0).where_(0.0, x / pivots)
 }
 
 /// A matrix whose row `k` is the one with the pivot of a column.
@@ -143,7 +178,7 @@ pub(super) fn solved(a: &Tensor, b: &Tensor, n: usize, width: usize) -> Tensor {
 /// The inverse of a matrix with `n` rows.
 pub(super) fn inverse(a: &Tensor, n: usize) -> Tensor {
     let identity = identities(a, n);
-    if n <= UNROLLED {
+    if n <= UNROLLED || n >= MANY {
         return solved(a, &identity, n, n);
     }
     // Gauss and Jordan's way: above the pivots as well, so that nothing is left to be solved.

@@ -1,6 +1,6 @@
 //! A matrix as a product of triangles.
 
-use super::elimination::Elimination;
+use super::elimination::{Elimination, factors};
 use super::parts::{column, columns, row_numbers, rows, swapped};
 use super::{Matrices, matrices};
 use crate::tensor::arguments::call::Call;
@@ -46,9 +46,7 @@ fn lu(call: Call, x: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
     let done = all.run(&Tensor::cat([&order, x], -1));
     let p = swapped(&column(&done, 0)).eq(row_numbers(m).cast(dtype)).cast(dtype);
     let u = rows(&columns(&done, 1, n + 1), 0, k).triu(0);
-    let below = columns(&done, 1, k + 1);
-    let pivots = below.diagonal(0, -2, -1).unsqueeze(-2);
-    let factors = pivots.eq(0.0).where_(0.0, &below / &pivots);
+    let factors = factors(&columns(&done, 1, k + 1));
     let l = row_numbers(m).gt(counting(k)).where_(factors, diagonal(m, k, 0).cast(dtype));
     for part in [&p, &l, &u] {
         part.validity()?;

@@ -3,7 +3,9 @@
 //! Nothing is known of the numbers while a factorisation is recorded, so that each is a fixed list of steps: pivots are chosen by
 //! `where_`, and what other libraries refuse (a matrix that is singular, or not positive definite) results in NaN or infinities.
 //! Up to [`parts::UNROLLED`] rows all steps are one formula of the entries. Above, there is one kernel for all steps of a loop,
-//! which goes over the whole matrix each time: few kernels to compile, and one launch for a row.
+//! which goes over the whole matrix each time: few kernels to compile, and one launch for a row; from [`parts::MANY`] rows on over a
+//! panel of columns, after which all others have a product subtracted. Triangles are solved for by products alone, with inverses of
+//! the blocks on their diagonals.
 
 mod adjoint;
 mod cholesky;

@@ -10,6 +10,25 @@ pub(super) const UNROLLED: usize = 6;
 /// count on its being stored: then each step is a kernel, and the same one.
 const SHARED: usize = 9;
 
+/// Columns of a panel: each step of a loop changes these alone, and a product what comes after them.
+pub(super) const PANEL: usize = 32;
+
+/// So many rows are worth it. Of fewer, steps that each move the whole matrix take less than the compiling of the products' kernels,
+/// each of another size (`benches/README.md`).
+pub(super) const MANY: usize = 640;
+
+/// Some columns, or the rows of the same numbers.
+#[derive(Clone, Copy)]
+pub(super) struct Panel {
+    pub(super) first: usize,
+    pub(super) end: usize,
+}
+
+/// Those of so many columns, one after the other.
+pub(super) fn panels(columns: usize, width: usize) -> impl Iterator<Item = Panel> {
+    (0..columns).step_by(width).map(move |first| Panel { first, end: columns.min(first + width) })
+}
+
 /// The entries of a matrix, row by row.
 pub(super) type Entries = Vec<Vec<Tensor>>;
 
@@ -77,9 +96,28 @@ pub(super) fn in_loops(rows: usize) -> usize {
 
 /// As many rows as a loop over columns needs, those that are missing of zeros.
 pub(super) fn lengthened(x: &Tensor, rows: usize) -> Tensor {
+    padded(x, in_loops(rows) - rows, 0)
+}
+
+/// More rows and columns, of zeros.
+pub(super) fn padded(x: &Tensor, rows: usize, columns: usize) -> Tensor {
     let mut border = vec![(0, 0); x.node.shape.rank().saturating_sub(2)];
-    border.extend([(0, at(in_loops(rows) - rows)), (0, 0)]);
+    border.extend([(0, at(rows)), (0, at(columns))]);
     x.pad(border, 0.0)
+}
+
+/// Some rows further down, below zeros.
+pub(super) fn lowered(x: &Tensor, by: usize) -> Tensor {
+    let mut border = vec![(0, 0); x.node.shape.rank().saturating_sub(2)];
+    border.extend([(at(by), 0), (0, 0)]);
+    x.pad(border, 0.0)
+}
+
+/// The lower triangle of which these are the halves of the diagonal, and what is below.
+pub(super) fn halves(first: &Tensor, below: &Tensor, second: &Tensor) -> Tensor {
+    let left = Tensor::cat([first, below], -2);
+    let right = Tensor::cat([&first.zeros_like(), second], -2);
+    Tensor::cat([left, right], -1)
 }
 
 pub(super) fn swapped(x: &Tensor) -> Tensor {

@@ -1,16 +1,19 @@
-//! Systems whose matrix is a lower triangle, solved from the first row on.
+//! Systems whose matrix is a lower triangle: blocks on its diagonal are inverted, all of them side by side, and then each panel of
+//! rows is a product, and another one with what comes after.
 
 use super::parts::{
-    Entries, UNROLLED, column, in_loops, lengthened, lines, other_row_numbers, row, rows, short_rows,
+    Entries, PANEL, Panel, UNROLLED, at, columns, halves, identities, lines, padded, panels, row_numbers,
+    rows, short_rows,
 };
 use crate::Tensor;
+use crate::tensor::make::create::counting;
 
 /// `x` of `t @ x = b`. Above the diagonal nothing is read of `t`, which has `n` rows, nor the diagonal itself if it counts as 1.
 pub(super) fn substituted(t: &Tensor, b: &Tensor, n: usize, is_unit: bool) -> Tensor {
     match n {
         0 => b.clone(),
         1..=UNROLLED => Tensor::stack(of_entries(&short_rows(t, n, n), &lines(b, n), is_unit), -2),
-        _ => of_matrix(t, b, n, is_unit),
+        _ => of_panels(t, b, n, is_unit),
     }
 }
 
@@ -23,16 +26,49 @@ pub(super) fn of_entries(t: &Entries, b: &[Tensor], is_unit: bool) -> Vec<Tensor
     x
 }
 
-fn of_matrix(t: &Tensor, b: &Tensor, n: usize, is_unit: bool) -> Tensor {
-    let (t, mut x) = (lengthened(t, n), lengthened(b, n));
-    let down = other_row_numbers(in_loops(n));
-    for k in 0..n {
-        let (number, own) = (k as i32, column(&t, k));
-        // A sum of which one row counts. Others need it, so that `x` is stored: a slice would be computed anew, with all steps before.
-        let sum = down.eq(number).where_(&x, 0.0).sum_keepdim(-2);
-        let solved = if is_unit { sum } else { sum / row(&own, k) };
-        let rest = down.gt(number).where_(&x - own * &solved, &x);
-        x = down.eq(number).where_(solved, rest);
+fn of_panels(t: &Tensor, b: &Tensor, n: usize, is_unit: bool) -> Tensor {
+    let size = PANEL.min(n.next_power_of_two());
+    let inverses = inverses(&blocks(&filled(t, n, n.next_multiple_of(size), is_unit), size), size);
+    let (mut rest, mut x) = (b.clone(), Vec::new());
+    for (number, Panel { first, end }) in panels(n, size).enumerate() {
+        let count = end - first;
+        let inverse = columns(&rows(&inverses.select(-3, at(number)), 0, count), 0, count);
+        let solved = inverse.matmul(rows(&rest, 0, count));
+        if end < n {
+            let after = columns(&rows(t, end, n), first, end).matmul(&solved);
+            rest = rows(&rest, count, n - first) - after;
+        }
+        x.push(solved);
     }
-    rows(&x, 0, n)
+    Tensor::cat(&x, -2)
+}
+
+/// The triangle with zeros above the diagonal and, if it is a unit one, ones on it; and with as many rows and columns as are asked for, those
+/// that are new of the identity.
+fn filled(t: &Tensor, n: usize, length: usize, is_unit: bool) -> Tensor {
+    let (down, across) = (row_numbers(length), counting(length));
+    let t = padded(t, length - n, length - n);
+    let diagonal = match is_unit {
+        true => t.ones_like(),
+        false => across.lt(n as i64).where_(&t, 1.0),
+    };
+    down.gt(&across).where_(&t, down.eq(&across).where_(diagonal, 0.0))
+}
+
+/// The blocks on the diagonal of a matrix, along a new axis before the last two.
+fn blocks(x: &Tensor, size: usize) -> Tensor {
+    let split = [-1, at(size)];
+    x.unflatten(-1, split).unflatten(-3, split).diagonal(0, -4, -2).movedim(-1, -3)
+}
+
+/// The inverses of lower triangles of `n` rows, a power of two: of both halves of the diagonal, side by side, and of what is below.
+pub(super) fn inverses(t: &Tensor, n: usize) -> Tensor {
+    let half = n / 2;
+    if n <= UNROLLED {
+        return substituted(t, &identities(t, n), n, false);
+    }
+    let both = inverses(&blocks(t, half), half);
+    let [first, second] = [0, 1].map(|number| both.select(-3, number));
+    let below = -second.matmul(columns(&rows(t, half, n), 0, half)).matmul(&first);
+    halves(&first, &below, &second)
 }

@@ -11,7 +11,8 @@ impl Tensor {
     /// is beyond its diagonal is not read, and if it `is_unit`, the diagonal counts as 1 and is not read either. Both are matrices
     /// or batches of them, which broadcast, in `F32` or `F64`. PyTorch's `torch.linalg.solve_triangular`.
     ///
-    /// A 0 on the diagonal makes infinities or NaN.
+    /// A 0 on the diagonal makes infinities or NaN, and what is none in a column of `b` makes NaN of up to 32 rows around it as well: blocks
+    /// of the diagonal are inverted, and multiplied with.
     ///
     /// ```
     /// use lazuli::Tensor;
