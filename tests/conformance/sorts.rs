@@ -59,6 +59,36 @@ fn rows_that_no_block_holds() {
     });
 }
 
+/// The first of rows whose elements have most bytes in common: small integers, a few large ones far above, all negative, all equal.
+#[test]
+fn rows_that_are_nearly_alike() {
+    const LENGTH: i64 = 1000;
+    check_fused("rows that are nearly alike", |device| {
+        let count = Tensor::arange(0, LENGTH, 1).to(device);
+        let mixed = &count * 7919 % 97;
+        let rows = [
+            ("small", mixed.clone()),
+            ("large", &mixed + (1i64 << 40)),
+            ("negative", &mixed - (1i64 << 33) - 500),
+            ("of both signs", &mixed - 48),
+            ("equal", &count * 0 - 3),
+        ];
+        let of = |(name, row): (&str, Tensor)| {
+            let narrow = row.remainder(1 << 20).cast(DType::I32);
+            let floats = row.cast(DType::F64);
+            [row, narrow, floats]
+                .into_iter()
+                .flat_map(|x| {
+                    [40, 110]
+                        .into_iter()
+                        .flat_map(move |k| both(&format!("{k} of {name}"), x.topk(k, 0, k == 40)))
+                })
+                .collect::<Vec<Output>>()
+        };
+        rows.into_iter().flat_map(of).collect()
+    });
+}
+
 #[test]
 fn every_dtype_and_axis() {
     check_fused("dtypes and axes", |device| {

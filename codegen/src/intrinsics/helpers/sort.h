@@ -32,10 +32,13 @@ void lz_sort_row_i64(long long* restrict row, long long* restrict spare, idx cou
     }
     count = kept;
   } else if (wanted < count / 8) {
-    // The leading bytes of what is wanted last, one after the other, until few items have no larger ones.
-    item bound = 0;
-    idx below = 0, inside = 0;
+    // The leading bytes of what is wanted last, from the first in which items differ on, until few have no larger ones.
+    item differ = 0;
+    for (idx i = 1; i < count; ++i) differ |= from[i] ^ from[0];
     int shift = BITS;
+    while (shift > 8 && (differ >> (shift - 8) & 255) == 0) shift -= 8;
+    item bound = shift == BITS ? 0 : from[0] >> shift;
+    idx below = 0, inside = 0;
     do {
       shift -= 8;
       const int is_first = shift == BITS - 8;
