@@ -3,7 +3,7 @@
 //! `cargo bench --bench operations -- [part of a name] > lazuli.txt`, then `benches/operations.py lazuli.txt` times the same in
 //! PyTorch. A line each: name and dtype, the least of many calls, and the first call, both in milliseconds.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // A benchmark that cannot run says so and ends.
+#![allow(clippy::unwrap_used, clippy::panic)] // A benchmark that cannot run says so and ends.
 
 use std::time::{Duration, Instant};
 
