@@ -54,6 +54,8 @@ impl Kernel {
     /// Of each value, whether it is of this dtype, and nothing is done with it but that it is chosen and stored.
     fn only_moved(&self, dtype: DType) -> Vec<bool> {
         let mut moved: Vec<bool> = self.values.iter().map(|value| self.may_move(&value.op, dtype)).collect();
+        // What a step of a loop gives to the next one is a carry there.
+        self.recurrences.iter().for_each(|recurrence| moved[recurrence.next.index()] = false);
         // One that is used otherwise is not; nor is then what it is chosen for, or what else its buffer has.
         loop {
             let before = moved.clone();
@@ -169,6 +171,25 @@ kernel joined
 ";
         let (kept, moved_too) = (DType::F16, DType::I16);
         assert_eq!(moved(text), [kept, kept, moved_too, kept, kept, moved_too]);
+    }
+
+    #[test]
+    fn what_a_loop_carries_is_not() {
+        let text = "\
+kernel shifted
+  map i0 < 100
+  map i1 < 50
+  input in0: f16 [5000]
+  output out0: f16 [5000]
+  output out1: f16 [5000]
+  recurrence along i1: v1 becomes v2
+  v0: f32 = literal 0.0
+  v1: f32 = carry 0 of row i0 from v0
+  v2: f32 = load in0[i0 * 50 + i1]
+  store out0[i0 * 50 + i1] = v1
+  store out1[i0 * 50 + i1] = v2
+";
+        assert_eq!(moved(text), [DType::F16; 3]);
     }
 
     #[test]
