@@ -28,7 +28,7 @@ impl Elimination {
         match (self.steps(), self.rows <= UNROLLED) {
             (0, _) => x.clone(),
             (_, true) => joined(&self.of_entries(entries(x, self.rows, self.width)).0),
-            (steps, false) if steps < MANY => self.of_matrix(x),
+            (_, false) if self.pivots < MANY => self.of_matrix(x),
             (_, false) => self.of_panels(x),
         }
     }

@@ -62,7 +62,7 @@ fn blocks(x: &Tensor, size: usize) -> Tensor {
 }
 
 /// The inverses of lower triangles of `n` rows, a power of two: of both halves of the diagonal, side by side, and of what is below.
-pub(super) fn inverses(t: &Tensor, n: usize) -> Tensor {
+fn inverses(t: &Tensor, n: usize) -> Tensor {
     let half = n / 2;
     if n <= UNROLLED {
         return substituted(t, &identities(t, n), n, false);
