@@ -8,14 +8,13 @@ use super::skeleton::{DECLARED, HANDED_ON, Kind, POSITION, Skeleton, digits, ind
 const SHORT_LOOP: u64 = 8;
 
 /// Calls that are given places alone: elements that vectors are loaded from, and how many; those of random numbers.
-const PLACES: [&str; 10] = [
+const PLACES: [&str; 9] = [
     "lz_load_",
     "lz_inside_",
     "lz_any_inside_",
     "lz_gather_",
     "lz_pick_",
     "lz_random_",
-    "lz_take_",
     "lz_positions(",
     "lz_checked_positions(",
     "__builtin_prefetch(",

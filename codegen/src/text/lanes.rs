@@ -45,10 +45,10 @@ const MASKED_DISTANCES: std::ops::RangeInclusive<i64> = 1..=4;
 /// Simple operations for each vector of such: with fewer, what a compiler makes of loops of numbers is as fast.
 const WORTH_FAR: f64 = 12.0;
 
-/// The same for lanes that each read at a place of their own, whose loop of numbers waits less for its index. A choice that data decide
-/// is a branch there, mispredicted as often as not (`benches/README.md`).
-const WORTH_TAKEN: f64 = 5.0;
-const OF_CHOICE: f64 = 3.0;
+/// The same for a gather, an element at an index of each lane's own, which costs a loop of numbers less. A select whose condition is data is a
+/// branch there, mispredicted as often as not (`benches/README.md`).
+const WORTH_GATHERED: f64 = 5.0;
+const OF_SELECT: f64 = 3.0;
 
 /// Simple operations that the conversion of a number from and to `F16` takes alone; a vector has an instruction for it.
 const OF_HALF: f64 = 8.0;
@@ -75,9 +75,9 @@ struct Loop<'p, 'a> {
     /// Vectors that come lane by lane, and simple operations.
     far: f64,
     operations: f64,
-    /// Vectors whose lanes each have a place of their own, and choices by what is no position.
-    taken: f64,
-    choices: f64,
+    /// Gathers, and selects by what is no position.
+    gathered: f64,
+    selects: f64,
     /// Arrays that are read at all places of so many in turn, and where the first of them is.
     groups: Vec<(Var, i64, IndexExpr)>,
     /// How many lanes to load and to store.
@@ -212,8 +212,8 @@ impl<'p, 'a> Loop<'p, 'a> {
             is_wide: false,
             far: 0.0,
             operations: 0.0,
-            taken: 0.0,
-            choices: 0.0,
+            gathered: 0.0,
+            selects: 0.0,
             groups: Vec::new(),
             count: "LANES",
             lanes,
@@ -232,8 +232,8 @@ impl Loop<'_, '_> {
 
     /// Whether enough is computed beside what comes lane by lane.
     fn is_worth_far(&self) -> bool {
-        let choices = if self.taken > 0.0 { self.choices * OF_CHOICE } else { 0.0 };
-        self.far * WORTH_FAR + self.taken * WORTH_TAKEN <= self.operations + choices
+        let selects = if self.gathered > 0.0 { self.selects * OF_SELECT } else { 0.0 };
+        self.far * WORTH_FAR + self.gathered * WORTH_GATHERED <= self.operations + selects
     }
 
     fn block(&mut self, body: &[Stmt]) -> Option<()> {

@@ -60,7 +60,7 @@ pub(super) fn define(dtype: DType, ty: &'static str, kind: Kind, width: u32, add
     access.spread(add);
     access.gather_inside(add);
     access.gather(add);
-    access.take(add);
+    access.gather_at(add);
 }
 
 impl Access {
@@ -534,21 +534,21 @@ impl Access {
         );
     }
 
-    /// Elements that each lane has a place of its own of.
-    fn take(&self, add: Add) {
+    /// Elements at an index of each lane's own.
+    fn gather_at(&self, add: Add) {
         let Access { dtype, ty, raw, vector, from_raw, .. } = self;
-        let take = format!("lz_take_{dtype}");
+        let gather_at = format!("lz_gather_at_{dtype}");
         add(
-            &take,
+            &gather_at,
             format!(
-                "{PASTED}{vector} {take}(const {ty}* from, i64v places, idx count) {{
+                "{PASTED}{vector} {gather_at}(const {ty}* from, i64v indices, idx count) {{
     {raw} raw;
     {ty} each[LANES] = {{ 0 }};
     if (count >= LANES) {{
 #pragma GCC unroll 16
-        for (int lane = 0; lane < LANES; ++lane) each[lane] = from[places[lane]];
+        for (int lane = 0; lane < LANES; ++lane) each[lane] = from[indices[lane]];
     }} else {{
-        for (int lane = 0; lane < count; ++lane) each[lane] = from[places[lane]];
+        for (int lane = 0; lane < count; ++lane) each[lane] = from[indices[lane]];
     }}
     __builtin_memcpy(&raw, each, sizeof raw);
     return {from_raw};

@@ -144,9 +144,9 @@ impl Lanes {
         (format!("lz_gather_{dtype}"), memory(dtype).1)
     }
 
-    /// Lanes from memory, each from a place of its own.
-    pub fn take_from(dtype: DType) -> (String, Kind) {
-        (format!("lz_take_{dtype}"), memory(dtype).1)
+    /// Lanes from memory, each at an index of its own: a vector of these is another argument.
+    pub fn gather_at(dtype: DType) -> (String, Kind) {
+        (format!("lz_gather_at_{dtype}"), memory(dtype).1)
     }
 
     fn define(&mut self, order: usize, name: &str, code: String) {

@@ -173,7 +173,7 @@ impl Loop<'_, '_> {
                 }
             }
             Expr::Select(condition, a, b) => {
-                self.choices += 1.0;
+                self.selects += 1.0;
                 let text = intrinsics::select(C, "c", "a", "b");
                 self.of(&text, &[("c", condition), ("a", a), ("b", b)])
             }
@@ -211,7 +211,7 @@ impl Loop<'_, '_> {
     fn converted(&mut self, expr: &Expr) -> Option<Value> {
         let (Expr::FromMemory(dtype, operand) | Expr::ToMemory(dtype, operand)) = expr else { return None };
         let operand = self.value(operand)?;
-        if *dtype == DType::F16 && self.taken > 0.0 {
+        if *dtype == DType::F16 && self.gathered > 0.0 {
             self.operations += OF_HALF;
         }
         let Printer { lanes, helpers, .. } = &mut *self.printer;
@@ -227,7 +227,7 @@ impl Loop<'_, '_> {
         if let Some(spread) = self.spread(dtype, array, index) {
             return Some(spread);
         }
-        let Some(step) = self.step(index) else { return self.taken(dtype, array, index) };
+        let Some(step) = self.step(index) else { return self.gathered(dtype, array, index) };
         self.see(dtype);
         if self.folded.is_some() {
             return self.folded_element(array, index);
@@ -257,10 +257,10 @@ impl Loop<'_, '_> {
         Some(Value::vector(text, kind))
     }
 
-    /// Elements of memory where each lane has computed a place of its own.
-    fn taken(&mut self, dtype: DType, array: Var, index: &Expr) -> Option<Value> {
+    /// Elements of memory at an index that each lane has computed.
+    fn gathered(&mut self, dtype: DType, array: Var, index: &Expr) -> Option<Value> {
         let Expr::Index(index) = index else { return None };
-        let mut places = Vec::new();
+        let mut indices = Vec::new();
         let mut first = index.clone();
         for (atom, factor) in index.terms() {
             let Atom::Axis(axis) = atom else { continue };
@@ -268,21 +268,21 @@ impl Loop<'_, '_> {
             let var = self.printer.kernel.position(axis);
             if let Some(Held::Numbers(_)) = self.varying.get(&var) {
                 let name = self.printer.name(var);
-                places.push(if *factor == 1 { name } else { format!("{name} * {factor}") });
+                indices.push(if *factor == 1 { name } else { format!("{name} * {factor}") });
                 first = first.sub(&IndexExpr::axis(axis).scale(*factor));
             }
         }
         let step = self.index_step(&first)?;
         if step != 0 {
-            places.push(format!("lz_positions(0, {step})"));
+            indices.push(format!("lz_positions(0, {step})"));
         }
         self.see(dtype);
-        // The places are.
+        // The indices are.
         self.is_wide = true;
-        self.taken += 1.0;
-        let ((take, kind), count) = (Lanes::take_from(dtype), self.count());
+        self.gathered += 1.0;
+        let ((gather, kind), count) = (Lanes::gather_at(dtype), self.count());
         let from = self.printer.element_of(array, &Expr::Index(first));
-        Some(Value::vector(format!("{take}({from}, {}, {count})", places.join(" + ")), kind))
+        Some(Value::vector(format!("{gather}({from}, {}, {count})", indices.join(" + ")), kind))
     }
 
     /// Positions that each lane has computed, all of which are some.
