@@ -1,5 +1,5 @@
-//! Factorisations and what is solved by them: residuals in units of rounding, on the interpreter, as kernels that are interpreted,
-//! and compiled.
+//! Factorisations and what is solved by them: residuals in units of rounding, on the interpreter, as kernels that are interpreted
+//! and compiled, and by a library.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
 
@@ -42,7 +42,17 @@ fn on_devices(check: impl Fn(&Device, usize, DType)) {
         }
     }
     check(&Device::cpu_interpreted(), 3, DType::F64);
-    check(&Device::cpu(), 9, DType::F32);
+    check(&Device::cpu_interpreted(), 9, DType::F32);
+    by_library(check);
+}
+
+/// Runs a check on the CPU, where a library does it.
+fn by_library(check: impl Fn(&Device, usize, DType)) {
+    for dtype in WIDE {
+        for n in SIZES.into_iter().chain([70]) {
+            check(&Device::cpu(), n, dtype);
+        }
+    }
 }
 
 /// The same of what takes long in the interpreter.
@@ -50,7 +60,12 @@ fn on_some_devices(check: impl Fn(&Device, usize, DType)) {
     check(&Device::interpreter(), 1, DType::F32);
     check(&Device::interpreter(), 4, DType::F64);
     check(&Device::cpu_interpreted(), 3, DType::F32);
-    check(&Device::cpu(), 9, DType::F64);
+    by_library(check);
+}
+
+/// Where matrices are that are taken step by step, and by a library.
+fn both_ways() -> [Device; 2] {
+    [Device::interpreter(), Device::cpu()]
 }
 
 #[test]
@@ -86,7 +101,8 @@ fn solving_where_pivots_are_needed() {
 #[test]
 fn inverses_and_determinants() {
     on_devices(|device, n, dtype| {
-        let a = random(&[2, n, n], dtype, 40 + n as u64).to(device);
+        // Of determinants in range.
+        let a = random(&[2, n, n], dtype, 40 + n as u64).to(device) / (n as f64).sqrt();
         let inverse = a.inv();
         let (sign, logarithm) = a.slogdet();
         let determinant = a.det();
@@ -212,8 +228,8 @@ fn exponentials() {
 
 #[test]
 fn what_has_no_result_is_not_finite() {
-    for n in [1, 2, 3, 9] {
-        let on = |x: Tensor| x.to(&Device::interpreter());
+    for (device, n) in both_ways().into_iter().flat_map(|device| [1, 2, 3, 9].map(|n| (device, n))) {
+        let on = |x: Tensor| x.to(&device);
         let singular = on(Tensor::zeros([n, n], DType::F64));
         assert_eq!(largest(&singular.det()), 0.0);
         let (sign, logarithm) = singular.slogdet();
@@ -232,16 +248,30 @@ fn what_has_no_result_is_not_finite() {
             assert!(x.isnan().any(..).item::<bool>().unwrap());
         }
     }
-    // The same row twice.
-    let a = Tensor::from([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [0.0, 1.0, 5.0]]).to(&Device::interpreter());
-    assert_eq!(a.det().item::<f64>().unwrap(), 0.0);
-    let (p, l, u) = a.lu();
-    assert_eq!(largest(&(p.matmul(&l).matmul(&u) - a)), 0.0);
+    for device in both_ways() {
+        // The same row twice.
+        let a = Tensor::from([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [0.0, 1.0, 5.0]]).to(&device);
+        assert_eq!(a.det().item::<f64>().unwrap(), 0.0);
+        let (p, l, u) = a.lu();
+        assert_eq!(largest(&(p.matmul(&l).matmul(&u) - a)), 0.0);
+        // Positive definite up to the third column.
+        let a = Tensor::eye(9, DType::F32).to(&device) * 4.0;
+        let a = a - Tensor::from_vec((0..9).map(|i| if i == 2 { 5.0f32 } else { 0.0 }).collect(), [9])
+            .to(&device)
+            .diag(0);
+        let lower = a.cholesky(false).isnan().to_vec::<bool>().unwrap();
+        assert!((0..9).all(|i| !lower[i * 9] && !lower[i * 9 + 1]), "columns before it");
+        assert!((2..9).all(|j| lower[j * 9 + j]), "columns from it on");
+    }
 }
 
 #[test]
 fn nothing_has_results_too() {
-    let on = |shape: &[usize]| Tensor::zeros(shape.to_vec(), DType::F32).to(&Device::interpreter());
+    both_ways().into_iter().for_each(nothing_on);
+}
+
+fn nothing_on(device: Device) {
+    let on = |shape: &[usize]| Tensor::zeros(shape.to_vec(), DType::F32).to(&device);
     let shape = |x: Tensor| {
         x.eval().unwrap();
         x.shape().unwrap().to_vec()
@@ -281,8 +311,12 @@ fn nothing_has_results_too() {
 
 #[test]
 fn right_hand_sides() {
-    let a = random(&[2, 3, 3], DType::F64, 1).to(&Device::interpreter());
-    let b = random(&[3], DType::F64, 2).to(&Device::interpreter());
+    both_ways().into_iter().for_each(right_hand_sides_on);
+}
+
+fn right_hand_sides_on(device: Device) {
+    let a = random(&[2, 3, 3], DType::F64, 1).to(&device);
+    let b = random(&[3], DType::F64, 2).to(&device);
     let one = |k: isize| a.select(0, k).solve(&b);
     let both = a.solve(&b);
     assert_eq!(both.shape().unwrap(), Shape::from([2, 3]));
@@ -290,9 +324,9 @@ fn right_hand_sides() {
         assert_small(&(both.select(0, k) - one(k)), largest(&one(k)), 0.0);
     }
     // Two vectors for two matrices, and one matrix of right-hand sides for both.
-    let vectors = random(&[2, 3], DType::F64, 3).to(&Device::interpreter());
+    let vectors = random(&[2, 3], DType::F64, 3).to(&device);
     assert_eq!(a.solve(&vectors).shape().unwrap(), Shape::from([2, 3]));
-    let matrix = random(&[3, 4], DType::F32, 4).to(&Device::interpreter());
+    let matrix = random(&[3, 4], DType::F32, 4).to(&device);
     let x = a.solve(&matrix);
     assert_eq!((x.shape().unwrap(), x.dtype().unwrap()), (Shape::from([2, 3, 4]), DType::F64));
     assert_small(&(a.matmul(&x) - matrix), largest(&a) * largest(&x), 50.0);
@@ -302,19 +336,14 @@ fn right_hand_sides() {
     assert_small(&(three - &expected), largest(&expected), 100.0);
     // A triangle, from either side.
     for n in [4, 10] {
-        let t = random(&[n, n], DType::F64, 5).to(&Device::interpreter())
-            + Tensor::eye(n, DType::F64).to(&Device::interpreter()) * 4.0;
-        let (b, c) = (
-            random(&[n, 2], DType::F64, 6).to(&Device::interpreter()),
-            random(&[2, n], DType::F64, 6).to(&Device::interpreter()),
-        );
+        let t = random(&[n, n], DType::F64, 5).to(&device) + Tensor::eye(n, DType::F64).to(&device) * 4.0;
+        let (b, c) = (random(&[n, 2], DType::F64, 6).to(&device), random(&[2, n], DType::F64, 6).to(&device));
         for (upper, is_unit) in [(false, false), (true, false), (false, true), (true, true)] {
             let half = if upper { t.triu(1) } else { t.tril(-1) } / if is_unit { 4.0 } else { 1.0 };
-            let diagonal = Tensor::eye(n, DType::F64).to(&Device::interpreter());
+            let diagonal = Tensor::eye(n, DType::F64).to(&device);
             let whole = if is_unit { &half + diagonal } else { &half + &t * diagonal };
             // A diagonal that counts as 1 is not read.
-            let unread =
-                Tensor::eye(n, DType::F64).to(&Device::interpreter()).ne(0.0).where_(f64::NAN, &half);
+            let unread = Tensor::eye(n, DType::F64).to(&device).ne(0.0).where_(f64::NAN, &half);
             let given = if is_unit { unread } else { whole.clone() };
             let x = given.solve_triangular(&b, upper, true, is_unit);
             assert_small(&(whole.matmul(&x) - &b), largest(&whole) * largest(&x), 100.0);
@@ -422,7 +451,11 @@ fn pseudoinverses_and_ranks() {
 
 #[test]
 fn eigenvalues_of_what_has_few_or_none() {
-    let on = |x: Tensor| x.to(&Device::interpreter());
+    both_ways().into_iter().for_each(few_or_none_on);
+}
+
+fn few_or_none_on(device: Device) {
+    let on = |x: Tensor| x.to(&device);
     let none = on(Tensor::zeros([0, 0], DType::F32));
     assert!(none.eigh().0.to_vec::<f32>().unwrap().is_empty());
     assert_eq!(none.svd().2.shape().unwrap(), Shape::from([0, 0]));
@@ -449,14 +482,13 @@ fn eigenvalues_of_what_has_few_or_none() {
 
 #[test]
 fn vectors_of_equal_values() {
-    for dtype in WIDE {
+    for (device, dtype) in both_ways().into_iter().flat_map(|device| WIDE.map(|dtype| (device, dtype))) {
         let n = 14;
-        let (basis, _) = random(&[n, n], dtype, 5).to(&Device::interpreter()).qr();
-        let identity = Tensor::eye(n, dtype).to(&Device::interpreter());
+        let (basis, _) = random(&[n, n], dtype, 5).to(&device).qr();
+        let identity = Tensor::eye(n, dtype).to(&device);
         for few in [1.0, 2.0, 7.0] {
             // As many values as that, each many times.
-            let values =
-                Tensor::arange(0.0, n as f64, 1.0).remainder(few).cast(dtype).to(&Device::interpreter());
+            let values = Tensor::arange(0.0, n as f64, 1.0).remainder(few).cast(dtype).to(&device);
             let a = (&basis * values).matmul(transposed(&basis)) + &identity * 0.5;
             let a = a.tril(0) + transposed(&a.tril(-1));
             let ((values, vectors), (u, s, vh)) = (a.eigh(), a.svd());
@@ -483,24 +515,101 @@ fn large_matrices_are_taken_by_panels() {
     let device = Device::cpu();
     let noise = random(&[N, N], DType::F32, 1).to(&device);
     let a = noise.matmul(transposed(&noise)) / N as f64 + Tensor::eye(N, DType::F32).to(&device);
-    let lower = a.cholesky(false);
-    lazuli::eval([&a, &lower]).unwrap();
+    // What is traced has the steps.
+    let lower = lazuli::compile(|a: Tensor| a.cholesky(false)).call(&a).unwrap();
     assert_small(&(lower.matmul(transposed(&lower)) - &a), largest(&a), 40.0);
     assert_eq!(largest(&lower.triu(1)), 0.0);
 
     // More rows than columns, and pivots from all panels.
     let x = random(&[N + 50, N], DType::F32, 2).to(&device);
     let x = Tensor::cat([&(x.slice(1, ..1) * 0.0), &x.slice(1, 1..)], 1);
-    let (p, l, u) = x.lu();
-    lazuli::eval([&x, &p, &l, &u]).unwrap();
+    let (p, l, u) = lazuli::compile(|x: Tensor| x.lu()).call(&x).unwrap();
     assert_small(&(p.matmul(&l).matmul(&u) - &x), largest(&x), 400.0);
     assert!(largest(&l) <= 1.0 && largest(&l.triu(1)) == 0.0);
 
     let x = random(&[N, N], DType::F64, 3).to(&device) * (1.0 - Tensor::eye(N, DType::F64).to(&device));
     let b = random(&[N, 3], DType::F64, 4).to(&device);
-    let solved = x.solve(&b);
-    lazuli::eval([&x, &b, &solved]).unwrap();
+    let solved = lazuli::compile(|(x, b): (Tensor, Tensor)| x.solve(b)).call((&x, &b)).unwrap();
     assert_small(&(x.matmul(&solved) - &b), largest(&x) * largest(&solved), 20.0 * N as f64);
+}
+
+/// What a library makes is what the steps make that are recorded in its place: here those of a function that is traced.
+#[test]
+fn steps_and_a_library_agree() {
+    type Results = (Vec<Tensor>, (Tensor, Tensor));
+    let all = |(a, b): (Tensor, Tensor)| -> Results {
+        let positive = a.matmul(transposed(&a)) + Tensor::eye(9, DType::F64);
+        let (p, l, u) = a.lu();
+        let (q, r) = a.qr();
+        let (sign, logarithm) = a.slogdet();
+        let (values, vectors) = positive.eigh();
+        let (left, singular, right) = a.svd();
+        let lower = positive.cholesky(false);
+        let triangle = lower.solve_triangular(&b, false, true, false);
+        let least = a.slice(-1, ..5).lstsq(&b);
+        let wide = a.slice(-2, ..5).lstsq(b.slice(-2, ..5));
+        let solved = a.solve(&b);
+        // Vectors may have either sign.
+        let signless = [vectors.abs(), left.abs(), right.abs()];
+        let results = [p, l, u, q, r, a.det(), sign, logarithm, a.inv(), values, singular, lower, triangle]
+            .into_iter()
+            .chain([least, wide, solved, a.svdvals(), positive.eigvalsh()])
+            .chain(signless)
+            .collect::<Vec<Tensor>>();
+        let floats = |x: &Tensor| x.square().sum(..);
+        let loss = results.iter().map(floats).reduce(|sum, x| sum + x).unwrap();
+        let gradients = lazuli::grad(&loss, &(a, b));
+        (results, gradients)
+    };
+    let a = random(&[2, 9, 9], DType::F64, 11).to(&Device::cpu());
+    let b = random(&[2, 9, 2], DType::F64, 12).to(&Device::cpu());
+    lazuli::eval([&a, &b]).unwrap();
+    let (steps, of_steps) = lazuli::compile(all).call((&a, &b)).unwrap();
+    let (made, of_made) = all((a, b));
+    lazuli::eval(made.iter().chain([&of_made.0, &of_made.1])).unwrap();
+    let gradients = [(&of_steps.0, &of_made.0), (&of_steps.1, &of_made.1)];
+    for (number, (steps, made)) in steps.iter().zip(&made).chain(gradients).enumerate() {
+        let difference = largest(&(steps - made)) / largest(made);
+        assert!(difference < 1e-8, "result {number}: {difference}");
+    }
+}
+
+/// What kernels need before a library and after it is computed once, and stored unless it costs next to nothing.
+#[test]
+fn what_a_library_waits_for_is_computed_once() {
+    let device = Device::cpu();
+    let x = random(&[40, 40], DType::F32, 21).to(&device);
+    x.eval().unwrap();
+    let product = x.matmul(transposed(&x));
+    let positive = &product + Tensor::eye(40, DType::F32) * 50.0;
+    let whitened = positive.cholesky(false).solve_triangular(&product, false, true, false);
+    let (values, vectors) = (&whitened + transposed(&whitened)).eigh();
+    let result = (vectors * values).matmul(&product);
+    let text = result.explain().unwrap().to_string();
+    for made in ["cholesky of f32 [40, 40]", "solve_triangular of f32 [40, 40] and f32 [40, 40]", "eigh of"] {
+        assert!(text.contains(made), "{text}");
+    }
+    // For a GPU there are steps.
+    let there = result.compile_for(&lazuli::Target::cuda("sm_90")).unwrap();
+    assert!(there.source().contains("cholesky") && there.source().contains("eigh"));
+    // The product, and the result.
+    assert_eq!(result.compile_for(&lazuli::Target::cpu()).unwrap().kernels().len(), 2);
+    let before = lazuli::stats().launches;
+    result.eval().unwrap();
+    // The product with what is factorised, what has eigenvalues, and the result.
+    assert_eq!(lazuli::stats().launches - before, 3);
+    assert!(product.is_evaluated());
+    // A batch, and each of its matrices, on one thread and on several.
+    let batch = random(&[300, 7, 7], DType::F32, 22).to(&device);
+    let solved = batch.solve(Tensor::ones([7, 1], DType::F32));
+    let vectors = batch.svd().0;
+    lazuli::eval([&solved, &vectors]).unwrap();
+    for number in [0, 137, 299] {
+        let one = batch.select(0, number);
+        assert_eq!(one.svd().0.to_vec::<f32>().unwrap(), vectors.select(0, number).to_vec::<f32>().unwrap());
+        let alone = one.solve(Tensor::ones([7, 1], DType::F32));
+        assert_small(&(alone - solved.select(0, number)), largest(&solved), 0.0);
+    }
 }
 
 /// Triangles of several blocks, the last of which is not full, also where numbers grow from row to row.
@@ -508,7 +617,7 @@ fn large_matrices_are_taken_by_panels() {
 fn triangles_are_solved_block_by_block() {
     for (device, n, dtype) in [
         (Device::interpreter(), 37, DType::F64),
-        (Device::cpu_interpreted(), 7, DType::F32),
+        (Device::cpu_interpreted(), 40, DType::F32),
         (Device::cpu(), 100, DType::F32),
     ] {
         let t = (random(&[2, n, n], dtype, 1).to(&device) * 0.3).tril(0)

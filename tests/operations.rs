@@ -291,7 +291,7 @@ fn the_documentation_shows_the_table() {
 // --- Vectors on the CPU ---
 
 /// Operations with loops that are left to a compiler's vectoriser, by why.
-const LOOPS_OF_NUMBERS: [(&str, &[&str]); 7] = [
+const LOOPS_OF_NUMBERS: [(&str, &[&str]); 6] = [
     ("what is put in order", &["multinomial", "randperm"]),
     (
         "positions that are computed",
@@ -304,27 +304,6 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 7] = [
             "scatter",
             "scatter_add",
             "scatter_reduce",
-        ],
-    ),
-    (
-        "entries of matrices, and rows of two or three",
-        &[
-            "cholesky",
-            "cholesky_solve",
-            "det",
-            "eigh",
-            "eigvalsh",
-            "logdet",
-            "lstsq",
-            "lu",
-            "matrix_rank",
-            "pinv",
-            "qr",
-            "slogdet",
-            "solve",
-            "solve_triangular",
-            "svd",
-            "svdvals",
         ],
     ),
     ("numbers of 16 bits that are only moved", &["matrix_power", "where_"]),

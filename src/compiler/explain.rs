@@ -37,8 +37,8 @@ pub struct Explanation {
     unfused_bytes: u64,
     /// Why nothing is tuned, though there is a tuning.
     untuned: Option<String>,
-    /// What is joined by copies before.
-    joined: Vec<String>,
+    /// What is joined by copies, or made by a library, before.
+    before: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -88,13 +88,13 @@ impl Explanation {
             unfused_kernels: singles.len(),
             unfused_bytes: singles.iter().map(|group| group.work.bytes()).sum(),
             untuned: plan.settings.tuned.and_then(tuned::section).and_then(|section| section.remark.clone()),
-            joined: Vec::new(),
+            before: Vec::new(),
         }
     }
 
-    /// The same, with what is joined by copies before.
-    pub(crate) fn with_joins(self, joined: Vec<String>) -> Explanation {
-        Explanation { joined, ..self }
+    /// The same, with what is joined by copies, or made by a library, before.
+    pub(crate) fn after(self, before: Vec<String>) -> Explanation {
+        Explanation { before, ..self }
     }
 
     /// How many kernels there are. Each is launched once, but for long reductions and scans that are split, which take
@@ -374,15 +374,15 @@ pub(crate) fn bytes(count: u64) -> String {
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.joined.is_empty() {
-            writeln!(f, "joined before, by copies:")?;
-            for joined in &self.joined {
-                writeln!(f, "   {joined}")?;
+        if !self.before.is_empty() {
+            writeln!(f, "made before:")?;
+            for made in &self.before {
+                writeln!(f, "   {made}")?;
             }
             writeln!(f)?;
         }
         if self.kernels.is_empty() {
-            let when = if self.joined.is_empty() { "" } else { " then" };
+            let when = if self.before.is_empty() { "" } else { " then" };
             return writeln!(f, "nothing to compute: the values are there{when}");
         }
         let kernels = if self.kernels.len() == 1 { "kernel" } else { "kernels" };

@@ -47,6 +47,11 @@ impl History {
         history
     }
 
+    /// The numbers of what a tensor follows from.
+    pub(super) fn sources(&self, number: usize) -> &[usize] {
+        &self.sources[number]
+    }
+
     /// Whether each tensor is an output, or has no handle that will be left when the outputs are computed.
     pub(super) fn released(&self) -> Vec<bool> {
         let mut let_go = vec![0usize; self.tensors.len()];

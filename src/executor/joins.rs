@@ -161,7 +161,7 @@ fn evaluations(parts: &[Tensor], most_bytes: usize) -> Vec<Vec<Tensor>> {
 
 /// Whether each element of a tensor is computed from few of those that are there, or are asked for: by elementwise operations
 /// and views alone. So are those in `known`.
-fn is_pointwise(
+pub(super) fn is_pointwise(
     tensor: &Tensor,
     asked: &FxHashSet<*const TensorNode>,
     known: &mut FxHashSet<*const TensorNode>,

@@ -10,6 +10,7 @@ mod layout;
 mod prepared;
 #[cfg(feature = "cuda")]
 mod replay;
+mod routines;
 mod run;
 pub(crate) mod settings;
 pub(crate) mod timing;
@@ -71,11 +72,17 @@ fn evaluate_each_on_its_own(tensors: &[Tensor], fusion: Fusion) -> Result<()> {
     by_device.into_iter().try_for_each(|(device, tensors)| evaluate_on(device, &tensors, fusion))
 }
 
-/// Computes and copies what comes from other devices, and what is joined by copies. All that can be is under way before
-/// anything is copied: a copy to the host waits.
+/// Computes and copies what comes from other devices, what is joined by copies, and what a library makes. All that can be is
+/// under way before anything is copied: a copy to the host waits.
 pub(crate) fn carry_out_pending(tensors: &[Tensor], fusion: Fusion) -> Result<()> {
-    for round in pending_copies(tensors) {
-        let (joins, transfers): (Vec<Tensor>, Vec<Tensor>) = round.into_iter().partition(joins::is_join);
+    let rounds = pending(tensors);
+    let mut shared = routines::shared(tensors, &rounds).into_iter();
+    for round in rounds {
+        let (routines, copies): (Vec<Tensor>, Vec<Tensor>) =
+            round.into_iter().partition(routines::is_routine);
+        let (joins, transfers): (Vec<Tensor>, Vec<Tensor>) = copies.into_iter().partition(joins::is_join);
+        let evaluate = |tensors: &[Tensor]| evaluate_each_on_its_own(tensors, fusion);
+        routines::carry_out(&routines, shared.next().unwrap_or_default(), &evaluate)?;
         let mut sources = Vec::with_capacity(transfers.len());
         for transfer in &transfers {
             let source = source_of(transfer)?;
@@ -91,21 +98,21 @@ pub(crate) fn carry_out_pending(tensors: &[Tensor], fusion: Fusion) -> Result<()
     Ok(())
 }
 
-/// Transfers between devices and joins by copies in the tensors' histories: first those that need no other, then those that
-/// need these, and so on.
-pub(crate) fn pending_copies(tensors: &[Tensor]) -> Vec<Vec<Tensor>> {
+/// Transfers between devices, joins by copies and routines of a library in the tensors' histories: first those that need no
+/// other, then those that need these, and so on.
+pub(crate) fn pending(tensors: &[Tensor]) -> Vec<Vec<Tensor>> {
     let mut rounds: Vec<Vec<Tensor>> = Vec::new();
     // In which round each can be used.
     let mut seen: FxHashMap<*const TensorNode, usize> = FxHashMap::default();
     // A tensor is entered, then left when all its sources were.
-    let mut pending: Vec<(Tensor, bool)> = tensors.iter().map(|tensor| (tensor.clone(), false)).collect();
-    while let Some((tensor, leave)) = pending.pop() {
+    let mut stack: Vec<(Tensor, bool)> = tensors.iter().map(|tensor| (tensor.clone(), false)).collect();
+    while let Some((tensor, leave)) = stack.pop() {
         let State::Recorded(recipe, sources) = tensor.node.state().clone() else { continue };
         let address = Arc::as_ptr(&tensor.node);
         if leave {
             let ready = |source: &Tensor| seen.get(&Arc::as_ptr(&source.node)).copied();
             let mut round = sources.iter().filter_map(ready).max().unwrap_or(0);
-            if recipe.is_copy(&sources) {
+            if recipe.is_apart(&sources) {
                 if rounds.len() == round {
                     rounds.push(Vec::new());
                 }
@@ -115,8 +122,8 @@ pub(crate) fn pending_copies(tensors: &[Tensor]) -> Vec<Vec<Tensor>> {
             seen.insert(address, round);
         } else if let Entry::Vacant(entry) = seen.entry(address) {
             entry.insert(0);
-            pending.push((tensor, true));
-            pending.extend(sources.into_iter().map(|source| (source, false)));
+            stack.push((tensor, true));
+            stack.extend(sources.into_iter().map(|source| (source, false)));
         }
     }
     rounds

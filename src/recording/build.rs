@@ -47,7 +47,12 @@ pub(crate) fn build(outputs: &[Tensor]) -> Result<Recording> {
 
 /// [`build`] for what a function made of stand-ins for its inputs, which are the recording's first inputs, without data.
 pub(crate) fn build_traced(outputs: &[Tensor], stand_ins: &[Tensor]) -> Result<Recording> {
-    patiently(|| attempt(outputs, stand_ins))
+    patiently(|| attempt(outputs, stand_ins, false))
+}
+
+/// [`build`] for where no library makes anything: the steps that would make the same are recorded in its place.
+pub(crate) fn build_by_steps(outputs: &[Tensor]) -> Result<Recording> {
+    patiently(|| attempt(outputs, &[], true))
 }
 
 /// Tries again when another thread has ended what the attempt met.
@@ -69,7 +74,7 @@ pub(super) fn patiently<T>(attempt: impl Fn() -> Result<Result<T, Arc<Loan>>>) -
     }
 }
 
-fn attempt(outputs: &[Tensor], stand_ins: &[Tensor]) -> Result<Result<Recording, Arc<Loan>>> {
+fn attempt(outputs: &[Tensor], stand_ins: &[Tensor], by_steps: bool) -> Result<Result<Recording, Arc<Loan>>> {
     let mut graph = Graph::with_capacity(USUAL_NODES);
     let (mut inputs, mut donated) = (Inputs::new(), SmallVec::new());
     // What stands before an operand that is not there yet.
@@ -100,7 +105,9 @@ fn attempt(outputs: &[Tensor], stand_ins: &[Tensor]) -> Result<Result<Recording,
                     donated.push(tensor.node.is_donated.load(Ordering::Relaxed));
                     graph.add(node_of(&tensor.node, &Op::Input(inputs.len() - 1)).into(), &[])
                 }
-                State::Recorded(recipe, sources) if recipe.is_copy(sources) => {
+                State::Recorded(recipe, sources)
+                    if recipe.is_apart(sources) && !(by_steps && recipe.is_routine()) =>
+                {
                     inputs.push(None);
                     donated.push(false);
                     graph.add(node_of(&tensor.node, &Op::Input(inputs.len() - 1)).into(), &[])
@@ -112,8 +119,13 @@ fn attempt(outputs: &[Tensor], stand_ins: &[Tensor]) -> Result<Result<Recording,
                     if let Recipe::WithNumber { number, is_first: true, .. } = recipe {
                         numbers.entry(key).or_insert_with(|| constant(&mut graph, &tensor.node, *number));
                     }
+                    let result;
                     let read = match recipe {
                         Recipe::Derived(_) => &sources[..sources.len().min(1)],
+                        Recipe::Routine { number, steps, .. } => {
+                            result = steps.result(*number, sources)?;
+                            std::slice::from_ref(&result)
+                        }
                         _ => sources,
                     };
                     let Some(operands) = finished(read, &done, &mut pending) else {
@@ -131,10 +143,11 @@ fn attempt(outputs: &[Tensor], stand_ins: &[Tensor]) -> Result<Result<Recording,
                             with_number(&mut graph, &tensor.node, *op, &operands, (number, *is_first))
                         }
                         Recipe::Filled(constant) => filled(&mut graph, &tensor.node, *constant),
-                        // Stand-ins have no sources, and joins are copies.
+                        // Stand-ins have no sources, and joins are apart.
                         Recipe::Transfer
                         | Recipe::Derived(_)
                         | Recipe::Join { .. }
+                        | Recipe::Routine { .. }
                         | Recipe::StepValue
                         | Recipe::CallInput => match operands.first() {
                             Some(&source) => source,

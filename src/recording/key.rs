@@ -111,7 +111,7 @@ impl Visit {
                 let is_donated = node.is_donated.load(Ordering::Relaxed);
                 self.input(&tensor, Some(buffer.clone()), is_donated);
             }
-            State::Recorded(recipe, sources) if recipe.is_copy(sources) => self.input(&tensor, None, false),
+            State::Recorded(recipe, sources) if recipe.is_apart(sources) => self.input(&tensor, None, false),
             State::Recorded(Recipe::Op(op), sources) => {
                 self.computed(node);
                 self.operation(&tensor, op, sources);
@@ -135,14 +135,15 @@ impl Visit {
                 return Err(End::Error(without_values(node, recipe)));
             }
             // It is its source: it has no number of its own.
-            State::Recorded(Recipe::Transfer | Recipe::Derived(_) | Recipe::Join { .. }, sources) => {
-                match sources.first() {
-                    Some(source) => self.pending.push(Next::Tensor(source.clone())),
-                    None => {
-                        return Err(End::Error(Error::internal("graph building", "a transfer of nothing")));
-                    }
+            State::Recorded(
+                Recipe::Transfer | Recipe::Derived(_) | Recipe::Join { .. } | Recipe::Routine { .. },
+                sources,
+            ) => match sources.first() {
+                Some(source) => self.pending.push(Next::Tensor(source.clone())),
+                None => {
+                    return Err(End::Error(Error::internal("graph building", "a transfer of nothing")));
                 }
-            }
+            },
         }
         drop(state);
         if let Some(number) = after {

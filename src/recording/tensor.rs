@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use smallvec::SmallVec;
 
@@ -11,6 +11,7 @@ use super::loan::Loan;
 use crate::graph::infer;
 use crate::graph::op::{Constant, Op};
 use crate::runtime::buffer::Buffer;
+use crate::runtime::routine::Once;
 use crate::{BinaryOp, DType, Device, Error, Result, Shape, SourceLocation};
 
 /// A lazily evaluated n-dimensional array: operations on it are recorded, and nothing runs until
@@ -88,6 +89,8 @@ pub(crate) enum Recipe {
     Derived(Rule),
     /// The sources' elements after each other along an axis, copied: all of them are computed before.
     Join { axis: usize },
+    /// One of the results that a library makes of the sources' matrices, which are computed before.
+    Routine { once: Arc<Once>, number: usize, steps: Arc<Steps> },
     /// What a scan's step gets: it stands for the value of any position.
     StepValue,
     /// What a function gets while it is traced: it stands for the input of any call.
@@ -95,6 +98,36 @@ pub(crate) enum Recipe {
 }
 
 pub(crate) type Sources = SmallVec<[Tensor; 3]>;
+
+/// What makes the results of a routine where there is no library for it: recorded when it is asked for.
+pub(crate) struct Steps {
+    record: Box<StepsFn>,
+    recorded: OnceLock<Result<Results>>,
+}
+
+type StepsFn = dyn Fn(&[Tensor]) -> Result<Results> + Send + Sync;
+
+/// Of a routine.
+pub(crate) type Results = SmallVec<[Tensor; 3]>;
+
+impl Steps {
+    pub(crate) fn new(record: impl Fn(&[Tensor]) -> Result<Results> + Send + Sync + 'static) -> Steps {
+        Steps { record: Box::new(record), recorded: OnceLock::new() }
+    }
+
+    /// One of the results, of a routine's sources.
+    pub(super) fn result(&self, number: usize, sources: &[Tensor]) -> Result<Tensor> {
+        let results = self.recorded.get_or_init(|| (self.record)(sources)).as_ref().map_err(Error::clone)?;
+        let result = results.get(number).cloned();
+        result.ok_or_else(|| Error::internal("graph building", "a routine has not so many results"))
+    }
+}
+
+impl fmt::Debug for Steps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Steps")
+    }
+}
 
 /// What reaches the sources but the first, of what reaches the result and of all sources.
 #[derive(Clone)]
@@ -109,11 +142,16 @@ impl fmt::Debug for Rule {
 }
 
 impl Recipe {
-    /// Whether no kernel makes it, but a copy of what is computed before: not that of constants, which are anywhere.
-    pub(crate) fn is_copy(&self, sources: &Sources) -> bool {
+    /// Whether a library makes it.
+    pub(crate) fn is_routine(&self) -> bool {
+        matches!(self, Recipe::Routine { .. })
+    }
+
+    /// Whether no kernel makes it, but a copy of what is computed before, not that of constants, which are anywhere; or a library.
+    pub(crate) fn is_apart(&self, sources: &Sources) -> bool {
         match self {
             Recipe::Transfer => sources.iter().all(|source| source.node.device.is_some()),
-            Recipe::Join { .. } => true,
+            Recipe::Join { .. } | Recipe::Routine { .. } => true,
             Recipe::Op(_)
             | Recipe::WithNumber { .. }
             | Recipe::Derived(_)

@@ -58,6 +58,11 @@ impl Device {
         Device(DeviceKind::Cpu(number))
     }
 
+    /// Whether it is the CPU, by whatever name.
+    pub(crate) fn is_cpu(self) -> bool {
+        matches!(self.0, DeviceKind::Cpu(_))
+    }
+
     /// The CUDA GPU with this ordinal, from 0.
     ///
     /// ```

@@ -22,6 +22,7 @@ pub(crate) mod memory;
 pub(crate) mod process;
 pub(crate) mod progress;
 mod questions;
+pub(crate) mod routine;
 pub(crate) mod stream;
 pub(crate) mod tiles;
 pub(crate) mod workshop;

@@ -15,6 +15,7 @@ pub(crate) use compiler::{Compiler, identity};
 pub(crate) use join::joined;
 pub(crate) use module::{CpuModule, Unloaded};
 pub(crate) use parallel::threads;
+pub(crate) use parallel::{Cost, run as in_parallel};
 pub(crate) use processor::model;
 
 /// The device's name in errors.

@@ -23,10 +23,10 @@ const HAND_OVER_AWAKE: Duration = Duration::from_micros(4);
 const CHUNKS_PER_THREAD: u64 = 4;
 /// What is known of a function's time: nanoseconds of a block, 0 before it has run.
 #[derive(Debug, Default)]
-pub(super) struct Cost(AtomicU64);
+pub(crate) struct Cost(AtomicU64);
 
 impl Cost {
-    pub(super) const fn new() -> Cost {
+    pub(crate) const fn new() -> Cost {
         Cost(AtomicU64::new(0))
     }
 
@@ -49,7 +49,7 @@ pub(crate) fn threads() -> u64 {
 
 /// Calls `work` with ranges that together are `0..blocks`, each block once, and returns when all calls have
 /// returned. `work` must not panic.
-pub(super) fn run(blocks: u64, cost: &Cost, work: &(dyn Fn(u64, u64) + Sync)) {
+pub(crate) fn run(blocks: u64, cost: &Cost, work: &(dyn Fn(u64, u64) + Sync)) {
     if blocks == 0 {
         return;
     }

@@ -9,7 +9,7 @@ use crate::compiler::explain::{Explanation, bytes};
 use crate::executor::{self, settings};
 use crate::inspect::program::Program;
 use crate::inspect::target::Target;
-use crate::recording::build::build;
+use crate::recording::build::{build, build_by_steps};
 use crate::recording::{Recipe, Sources, State, Tensor, TensorNode};
 use crate::runtime::buffer::Buffer;
 use crate::tensor::arguments::element::{self, Element};
@@ -229,7 +229,8 @@ impl Tensor {
     }
 }
 
-/// The kernels of several tensors for a target, as one program.
+/// The kernels of several tensors for a target, as one program. What a library makes on the CPU ([`Tensor::solve`] and its like) is
+/// not among those of the CPU.
 ///
 /// ```
 /// use lazuli::{Target, Tensor};
@@ -245,13 +246,14 @@ impl Tensor {
 pub fn compile_for<'a>(tensors: impl IntoIterator<Item = &'a Tensor>, target: &Target) -> Result<Program> {
     let target = target.clone();
     let tensors: Vec<Tensor> = tensors.into_iter().cloned().collect();
-    let recording = build(&tensors)?;
+    // What a library makes on a CPU is made by kernels elsewhere.
+    let recording = if target == Target::cpu() { build(&tensors)? } else { build_by_steps(&tensors)? };
     let settings = target.settings(fusion());
     Ok(Program::new(compiler::plan(&recording.graph, settings)?, target))
 }
 
-/// The kernels that [`eval`] of these tensors would run together, and why. Runs nothing. What comes from other devices, or is
-/// [joined](Tensor::cat) by copies, is there before, by kernels of its own, which are not among these.
+/// The kernels that [`eval`] of these tensors would run together, and why. Runs nothing. What comes from other devices, is
+/// [joined](Tensor::cat) by copies, or made by a library is there before, by kernels of its own, which are not among these.
 ///
 /// ```
 /// use lazuli::Tensor;
@@ -283,18 +285,29 @@ pub fn explain<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Result<Expl
     }
     let recording = build(&tensors)?;
     let plan = compiler::plan(&recording.graph, settings::of(device, fusion()))?;
-    let joined = executor::pending_copies(&tensors).iter().flatten().filter_map(joined).collect();
-    Ok(Explanation::of(&plan).with_joins(joined))
+    let mut before: Vec<String> = executor::pending(&tensors).iter().flatten().filter_map(apart).collect();
+    // Several results of one routine are made together.
+    before.dedup();
+    Ok(Explanation::of(&plan).after(before))
 }
 
-/// What a join by copies is of.
-fn joined(tensor: &Tensor) -> Option<String> {
+/// What is made apart from kernels: a join by copies, or what a library does.
+fn apart(tensor: &Tensor) -> Option<String> {
     let TensorNode { shape, dtype, origin, location, .. } = &*tensor.node;
-    let State::Recorded(Recipe::Join { .. }, parts) = &*tensor.node.state() else { return None };
-    let (parts, size) = (parts.len(), bytes((shape.elements() * dtype.size()) as u64));
-    Some(format!(
-        "{origin} {dtype} {shape} ({size}), at {location}: {parts} parts, computed one after the other by kernels of their own"
-    ))
+    match &*tensor.node.state() {
+        State::Recorded(Recipe::Join { .. }, parts) => {
+            let (parts, size) = (parts.len(), bytes((shape.elements() * dtype.size()) as u64));
+            Some(format!(
+                "{origin} {dtype} {shape} ({size}), at {location}: {parts} parts, computed one after the other by kernels \
+                 of their own, and joined by copies"
+            ))
+        }
+        State::Recorded(Recipe::Routine { .. }, matrices) => {
+            let of: Vec<String> = matrices.iter().map(|x| format!("{dtype} {}", x.node.shape)).collect();
+            Some(format!("{origin} of {}, at {location}: by a library", of.join(" and ")))
+        }
+        _ => None,
+    }
 }
 
 /// Whether a CUDA driver and at least one GPU are there.

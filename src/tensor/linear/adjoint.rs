@@ -88,3 +88,17 @@ pub(super) fn of_triangle(g: &Tensor, lower: &Tensor) -> Result<Vec<Tensor>> {
     let both = swapped(&turned.solve_triangular(swapped(&left), true, true, false));
     Ok(vec![lower_half(&((&both + swapped(&both)) * 0.5))])
 }
+
+/// Of a triangle, and of right-hand sides, whose solutions are `y`.
+pub(super) fn of_triangle_solved(
+    g: &Tensor,
+    t: &Tensor,
+    y: &Tensor,
+    is_upper: bool,
+    is_unit: bool,
+) -> Result<Vec<Tensor>> {
+    let of_right = swapped(t).solve_triangular(g, !is_upper, true, is_unit);
+    let all = -of_right.matmul(swapped(y));
+    let apart = isize::from(is_unit);
+    Ok(vec![if is_upper { all.triu(apart) } else { all.tril(-apart) }, of_right])
+}

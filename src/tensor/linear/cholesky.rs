@@ -6,7 +6,8 @@ use super::parts::{
     lengthened, lowered, panels, row_numbers, rows, swapped,
 };
 use super::triangular::solved;
-use super::{square, together};
+use super::{routine, square, together};
+use crate::runtime::routine::Routine;
 use crate::tensor::arguments::call::Call;
 use crate::tensor::make::create::counting;
 use crate::{Result, Tensor};
@@ -29,7 +30,7 @@ impl Tensor {
         let call = Call::here("cholesky");
         call.composed(|| {
             let n = square(call, self)?.rows;
-            let lower = call.derived(&factor(self, n), &[self], |g, all| of_triangle(g, &all[0]));
+            let lower = call.derived(&factor(call, self, n)?, &[self], |g, all| of_triangle(g, &all[0]));
             Ok(if upper { swapped(&lower) } else { lower })
         })
     }
@@ -79,7 +80,14 @@ fn both_solved(call: Call, factor: &Tensor, b: &Tensor, n: usize, upper: bool) -
 }
 
 /// The lower triangle.
-fn factor(x: &Tensor, n: usize) -> Tensor {
+fn factor(call: Call, x: &Tensor, n: usize) -> Result<Tensor> {
+    match n > 0 && routine::takes_of(x, n) {
+        true => routine::only(call, Routine::Cholesky, &[x], move |x| Ok(by_steps(&x[0], n))),
+        false => Ok(by_steps(x, n)),
+    }
+}
+
+fn by_steps(x: &Tensor, n: usize) -> Tensor {
     match n {
         0 => x.clone(),
         1..=UNROLLED => joined(&of_entries(&entries(x, n, n))),
@@ -141,7 +149,8 @@ fn of_columns(x: &Tensor, n: usize, width: usize) -> Tensor {
         // The row as a sum of which one row counts. Others need it, so that `x` is stored, and not computed anew for them.
         let pivots = down.eq(number).where_(&x, 0.0).sum_keepdim(-2);
         let factor = down.gt(number).where_(column(&x, k) / positive(&column(&pivots, k)), 0.0);
-        x = &x - factor * across.gt(number).where_(pivots, 0.0);
+        // Not 0 times what may be NaN.
+        x = &x - across.gt(number).where_(factor * pivots, 0.0);
     }
     let x = rows(&x, 0, n);
     let roots = positive(&x.diagonal(0, -2, -1)).sqrt();

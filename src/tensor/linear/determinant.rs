@@ -1,8 +1,11 @@
 //! Determinants, from the pivots of an elimination.
 
+use smallvec::SmallVec;
+
 use super::elimination::Elimination;
 use super::parts::{UNROLLED, column, columns, entries, row_numbers, swapped};
-use super::square;
+use super::{routine, square};
+use crate::runtime::routine::Routine;
 use crate::tensor::arguments::call::Call;
 use crate::{Result, Tensor};
 
@@ -19,6 +22,9 @@ impl Tensor {
     pub fn det(&self) -> Tensor {
         let call = Call::here("det");
         call.composed(|| {
+            if let Some([value, ..]) = by_library(call, self)? {
+                return Ok(value);
+            }
             let (sign, pivots) = pivots(call, self)?;
             Ok(sign * pivots.prod(-1))
         })
@@ -61,11 +67,33 @@ impl Tensor {
 }
 
 fn signed_logarithm(call: Call, x: &Tensor) -> Result<(Tensor, Tensor)> {
-    let (sign, pivots) = pivots(call, x)?;
-    let (sign, logarithm) = (sign * pivots.sign().prod(-1), pivots.abs().log().sum(-1));
+    if let Some([_, sign, logarithm]) = by_library(call, x)? {
+        return Ok((sign, logarithm));
+    }
+    let [_, sign, logarithm] = by_steps(call, x)?;
     sign.validity()?;
     logarithm.validity()?;
     Ok((sign, logarithm))
+}
+
+/// The determinant, its sign, and the logarithm of its magnitude.
+fn by_steps(call: Call, x: &Tensor) -> Result<[Tensor; 3]> {
+    let (sign, pivots) = pivots(call, x)?;
+    Ok([&sign * pivots.prod(-1), &sign * pivots.sign().prod(-1), pivots.abs().log().sum(-1)])
+}
+
+/// The same, if a library makes them.
+fn by_library(call: Call, x: &Tensor) -> Result<Option<[Tensor; 3]>> {
+    let n = square(call, x)?.rows;
+    if n == 0 || !routine::takes_of(x, n) {
+        return Ok(None);
+    }
+    let made =
+        routine::made(call, Routine::Determinant, &[x], move |x| by_steps(call, &x[0]).map(SmallVec::from))?;
+    let [value, sign, logarithm] = &made[..] else { return call.fail("has no determinant") };
+    let steps = move |x: &Tensor| by_steps(call, x).map(|[value, _, logarithm]| [value, logarithm]);
+    let [value, logarithm] = routine::by_steps(call, [value, logarithm], x, steps);
+    Ok(Some([value, call.detached(sign), logarithm]))
 }
 
 /// What the exchanges of an elimination make of the sign, and its pivots along a new last axis.

@@ -4,9 +4,11 @@ use super::parts::{
     Entries, MANY, PANEL, Panel, UNROLLED, at, column, columns, entries, identities, in_loops, joined,
     lengthened, lines, panels, row, row_numbers, rows, short_rows, turned,
 };
-use super::substitution;
+use super::{routine, substitution};
+use crate::runtime::routine::Routine;
+use crate::tensor::arguments::call::Call;
 use crate::tensor::make::create::counting;
-use crate::{DType, Tensor};
+use crate::{DType, Result, Tensor};
 
 /// Which columns and rows an elimination goes over.
 #[derive(Clone, Copy)]
@@ -151,7 +153,17 @@ fn exchange(x: &mut Entries, k: usize, own: usize) -> Vec<Tensor> {
 }
 
 /// `x` of `a @ x = b`, of a matrix with `n` rows and `b` with `n` rows of `width`.
-pub(super) fn solved(a: &Tensor, b: &Tensor, n: usize, width: usize) -> Tensor {
+pub(super) fn solved(call: Call, a: &Tensor, b: &Tensor, n: usize, width: usize) -> Result<Tensor> {
+    match width > 0 && routine::takes_of(a, n) && routine::takes(b) {
+        true => {
+            let steps = move |of: &[Tensor]| Ok(solved_by_steps(&of[0], &of[1], n, width));
+            routine::only(call, Routine::Solve, &[a, b], steps)
+        }
+        false => Ok(solved_by_steps(a, b, n, width)),
+    }
+}
+
+fn solved_by_steps(a: &Tensor, b: &Tensor, n: usize, width: usize) -> Tensor {
     let all = Elimination { rows: n, passive: 0, pivots: n, width: n + width };
     if n > UNROLLED {
         let done = all.run(&Tensor::cat([a, b], -1));
@@ -176,10 +188,17 @@ pub(super) fn solved(a: &Tensor, b: &Tensor, n: usize, width: usize) -> Tensor {
 }
 
 /// The inverse of a matrix with `n` rows.
-pub(super) fn inverse(a: &Tensor, n: usize) -> Tensor {
+pub(super) fn inverse(call: Call, a: &Tensor, n: usize) -> Result<Tensor> {
+    match routine::takes_of(a, n) {
+        true => routine::only(call, Routine::Inverse, &[a], move |a| Ok(inverse_by_steps(&a[0], n))),
+        false => Ok(inverse_by_steps(a, n)),
+    }
+}
+
+fn inverse_by_steps(a: &Tensor, n: usize) -> Tensor {
     let identity = identities(a, n);
     if n <= UNROLLED || n >= MANY {
-        return solved(a, &identity, n, n);
+        return solved_by_steps(a, &identity, n, n);
     }
     // Gauss and Jordan's way: above the pivots as well, so that nothing is left to be solved.
     let mut x = lengthened(&Tensor::cat([a, &identity], -1), n);

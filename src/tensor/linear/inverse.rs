@@ -29,7 +29,7 @@ impl Tensor {
             let (b, is_vector) = right_hand_side(call, self, b, n)?;
             let [a, b] = together(call, self, &b)?;
             let width = b.node.shape.last().copied().unwrap_or(0);
-            let x = if n == 0 { b.clone() } else { solved(&a, &b, n, width) };
+            let x = if n == 0 { b.clone() } else { solved(call, &a, &b, n, width)? };
             let x = call.derived(&x, &[&a, &b], |g, all| of_solutions(g, &all[1], &all[0]));
             Ok(if is_vector { x.squeeze(-1) } else { x })
         })
@@ -51,7 +51,7 @@ impl Tensor {
         let call = Call::here("inv");
         call.composed(|| {
             let n = square(call, self)?.rows;
-            let inverse = if n == 0 { self.clone() } else { inverse(self, n) };
+            let inverse = if n == 0 { self.clone() } else { inverse(call, self, n)? };
             Ok(call.derived(&inverse, &[self], |g, all| of_inverse(g, &all[0])))
         })
     }

@@ -4,7 +4,8 @@ use super::parts::{columns, rows, swapped, turned};
 use super::qr::qr;
 use super::reflection::{Reflections, scales};
 use super::substitution::substituted;
-use super::{Matrices, matrices, right_hand_side, together};
+use super::{Matrices, matrices, right_hand_side, routine, together};
+use crate::runtime::routine::Routine;
 use crate::tensor::arguments::call::Call;
 use crate::{Result, Tensor};
 
@@ -44,6 +45,21 @@ fn least(call: Call, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     if m.min(n) == 0 {
         return Ok(Tensor::zeros(of.of(n, width), dtype));
     }
+    if width == 0 || !routine::takes_of(a, m) || !routine::takes(b) {
+        return by_steps(call, a, b);
+    }
+    let steps = move |of: &[Tensor]| by_steps(call, &of[0], &of[1]);
+    let x = routine::only(call, Routine::LeastSquares, &[a, b], steps)?;
+    Ok(call.derived(&x, &[a, b], move |g, all| {
+        let x = by_steps(call, &all[1], &all[2])?;
+        let (of_a, of_b) = crate::vjp(&[x], &[g], &(all[1].clone(), all[2].clone()));
+        Ok(vec![of_a, of_b])
+    }))
+}
+
+fn by_steps(call: Call, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let Matrices { rows: m, columns: n, .. } = matrices(call, a)?;
+    let width = matrices(call, b)?.columns;
     if m < n {
         let (q, r) = qr(call, &swapped(a))?;
         return Ok(q.matmul(substituted(&swapped(&r), b, m, false)));

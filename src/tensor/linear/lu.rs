@@ -1,8 +1,11 @@
 //! A matrix as a product of triangles.
 
+use smallvec::SmallVec;
+
 use super::elimination::{Elimination, factors};
 use super::parts::{column, columns, row_numbers, rows, swapped};
-use super::{Matrices, matrices};
+use super::{Matrices, matrices, routine};
+use crate::runtime::routine::Routine;
 use crate::tensor::arguments::call::Call;
 use crate::tensor::make::create::{counting, diagonal};
 use crate::{Result, Tensor};
@@ -38,6 +41,19 @@ impl Tensor {
 
 fn lu(call: Call, x: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
     let of = matrices(call, x)?;
+    if of.rows.min(of.columns) == 0 || !routine::takes_of(x, of.rows) {
+        let [p, l, u] = by_steps(call, x)?;
+        return Ok((p, l, u));
+    }
+    let made = routine::made(call, Routine::Lu, &[x], move |x| by_steps(call, &x[0]).map(SmallVec::from))?;
+    let [p, l, u] = &made[..] else { return call.fail("has no triangles") };
+    let steps = move |x: &Tensor| by_steps(call, x).map(|[_, l, u]| [l, u]);
+    let [l, u] = routine::by_steps(call, [l, u], x, steps);
+    Ok((call.detached(p), l, u))
+}
+
+fn by_steps(call: Call, x: &Tensor) -> Result<[Tensor; 3]> {
+    let of = matrices(call, x)?;
     let Matrices { rows: m, columns: n, dtype, .. } = of;
     let k = m.min(n);
     // Numbers of rows go with them. `F32` has each up to 2^24.
@@ -51,5 +67,5 @@ fn lu(call: Call, x: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
     for part in [&p, &l, &u] {
         part.validity()?;
     }
-    Ok((p, l, u))
+    Ok([p, l, u])
 }

@@ -6,6 +6,9 @@
 //! which goes over the whole matrix each time: few kernels to compile, and one launch for a row; from [`parts::MANY`] rows on over a
 //! panel of columns, after which all others have a product subtracted. Triangles are solved for by products alone, with inverses of
 //! the blocks on their diagonals.
+//!
+//! On a CPU a library makes the same of each matrix (`routine`), without kernels to compile, unless a function is traced or there are
+//! many small matrices.
 
 mod adjoint;
 mod cholesky;
@@ -18,6 +21,7 @@ mod lu;
 mod parts;
 mod qr;
 mod reflection;
+mod routine;
 mod singular;
 mod substitution;
 mod symmetric;

@@ -1,8 +1,11 @@
 //! A matrix as a product of one with orthonormal columns and a triangle.
 
+use smallvec::SmallVec;
+
 use super::parts::{columns, identities, rows, swapped};
 use super::reflection::{Reflections, scales};
-use super::{Matrices, matrices};
+use super::{Matrices, matrices, routine};
+use crate::runtime::routine::Routine;
 use crate::tensor::arguments::call::Call;
 use crate::{Result, Tensor};
 
@@ -37,6 +40,22 @@ pub(super) fn qr(call: Call, x: &Tensor) -> Result<(Tensor, Tensor)> {
     if k == 0 {
         return Ok((Tensor::zeros(of.of(m, 0), dtype), Tensor::zeros(of.of(0, n), dtype)));
     }
+    let [q, r] = match routine::takes_of(x, m) {
+        true => {
+            let made = routine::made(call, Routine::Qr, &[x], move |x| {
+                by_steps(call, &x[0]).map(SmallVec::from_iter)
+            })?;
+            let [q, r] = &made[..] else { return call.fail("has no triangle") };
+            routine::by_steps(call, [q, r], x, move |x| by_steps(call, x))
+        }
+        false => by_steps(call, x)?,
+    };
+    Ok((q, r))
+}
+
+fn by_steps(call: Call, x: &Tensor) -> Result<[Tensor; 2]> {
+    let Matrices { rows: m, columns: n, .. } = matrices(call, x)?;
+    let k = m.min(n);
     let scales = scales(x);
     let all = Reflections { rows: m, width: n + m, triangle: n };
     let done = all.run(&Tensor::cat([&(x / &scales), &identities(x, m)], -1));
@@ -44,5 +63,5 @@ pub(super) fn qr(call: Call, x: &Tensor) -> Result<(Tensor, Tensor)> {
     let q = columns(&swapped(&columns(&done, n, n + m)), 0, k);
     q.validity()?;
     r.validity()?;
-    Ok((q, r))
+    Ok([q, r])
 }

@@ -1,10 +1,13 @@
 //! Singular values, and what is known from them.
 
+use smallvec::SmallVec;
+
 use super::adjoint::{of_left_vectors, of_right_vectors, of_singular_values};
 use super::parts::{columns, rows, swapped};
 use super::qr::qr;
 use super::tridiagonal::Tridiagonal;
-use super::{Matrices, matrices};
+use super::{Matrices, matrices, routine};
+use crate::runtime::routine::Routine;
 use crate::tensor::arguments::call::Call;
 use crate::{DType, Result, Tensor};
 
@@ -133,11 +136,21 @@ fn values(call: Call, x: &Tensor) -> Result<Tensor> {
     if k == 0 {
         return Ok(Tensor::zeros(of.of(m, 0), dtype).sum(-2));
     }
+    let s = match routine::takes(x) {
+        true => routine::only(call, Routine::SingularValues, &[x], move |x| values_by_steps(call, &x[0]))?,
+        false => values_by_steps(call, x)?,
+    };
+    Ok(call.derived(&s, &[x], |g, all| of_singular_values(g, &all[1])))
+}
+
+/// Of what is not empty.
+fn values_by_steps(call: Call, x: &Tensor) -> Result<Tensor> {
+    let Matrices { rows: m, columns: n, .. } = matrices(call, x)?;
+    let k = m.min(n);
     let (square, _) = squared(call, &if m < n { swapped(x) } else { x.clone() })?;
     let (tridiagonal, _, scale) = doubled(&square, k);
     // A rounding may have made a 0 negative.
-    let s = (tridiagonal.eigenvalues(k).clamp_min(0.0) * scale.squeeze(-1)).flip(-1);
-    Ok(call.derived(&s, &[x], |g, all| of_singular_values(g, &all[1])))
+    Ok((tridiagonal.eigenvalues(k).clamp_min(0.0) * scale.squeeze(-1)).flip(-1))
 }
 
 fn svd(call: Call, x: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
@@ -150,6 +163,23 @@ fn svd(call: Call, x: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
         let (u, s, vh) = svd(call, &swapped(x))?;
         return Ok((swapped(&vh), s, swapped(&u)));
     }
+    let [u, s, vh] = match routine::takes(x) {
+        true => {
+            let steps = move |x: &[Tensor]| by_steps(call, &x[0]).map(SmallVec::from);
+            let made = routine::made(call, Routine::SingularVectors, &[x], steps)?;
+            let [u, s, vh] = &made[..] else { return call.fail("has no singular values") };
+            [u, s, vh].map(Tensor::clone)
+        }
+        false => by_steps(call, x)?,
+    };
+    let u = call.derived(&u, &[x], |g, all| of_left_vectors(g, &all[1]));
+    let s = call.derived(&s, &[x], |g, all| of_singular_values(g, &all[1]));
+    Ok((u, s, call.derived(&vh, &[x], |g, all| of_right_vectors(g, &all[1]))))
+}
+
+/// Of what has as many rows as columns or more, and some.
+fn by_steps(call: Call, x: &Tensor) -> Result<[Tensor; 3]> {
+    let n = matrices(call, x)?.columns;
     let (square, before) = squared(call, x)?;
     let (tridiagonal, basis, scale) = doubled(&square, n);
     let s = tridiagonal.eigenvalues(n);
@@ -168,8 +198,5 @@ fn svd(call: Call, x: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
     for part in [&u, &s, &v] {
         part.validity()?;
     }
-    let u = call.derived(&u, &[x], |g, all| of_left_vectors(g, &all[1]));
-    let s = call.derived(&s, &[x], |g, all| of_singular_values(g, &all[1]));
-    let vh = call.derived(&swapped(&v), &[x], |g, all| of_right_vectors(g, &all[1]));
-    Ok((u, s, vh))
+    Ok([u, s, swapped(&v)])
 }

@@ -3,8 +3,9 @@
 use super::adjoint::{of_eigenvalues, of_eigenvectors};
 use super::parts::{row_numbers, swapped};
 use super::qr::qr;
-use super::square;
 use super::tridiagonal::Tridiagonal;
+use super::{routine, square};
+use crate::runtime::routine::Routine;
 use crate::tensor::arguments::call::Call;
 use crate::tensor::make::create::counting;
 use crate::{Result, Tensor};
@@ -56,7 +57,28 @@ fn eigen(call: Call, x: &Tensor, with_vectors: bool) -> Result<(Tensor, Tensor)>
     if n < 2 {
         return Ok((x.diagonal(0, -2, -1), if n == 0 { x.clone() } else { x.ones_like() + x * 0.0 }));
     }
-    let given = x;
+    let (values, vectors) = match routine::takes(x) {
+        true => {
+            let routine = if with_vectors { Routine::Eigenvectors } else { Routine::Eigenvalues };
+            let steps = move |x: &[Tensor]| {
+                let (values, vectors) = by_steps(call, &x[0], with_vectors)?;
+                Ok([values].into_iter().chain(with_vectors.then_some(vectors)).collect())
+            };
+            let made = routine::made(call, routine, &[x], steps)?;
+            match (made.first(), made.last()) {
+                (Some(values), Some(last)) => (values.clone(), last.clone()),
+                _ => return call.fail("has no eigenvalues"),
+            }
+        }
+        false => by_steps(call, x, with_vectors)?,
+    };
+    let values = call.derived(&values, &[x], |g, all| of_eigenvalues(g, &all[1]));
+    Ok((values, call.derived(&vectors, &[x], |g, all| of_eigenvectors(g, &all[1]))))
+}
+
+/// Of two rows and more.
+fn by_steps(call: Call, x: &Tensor, with_vectors: bool) -> Result<(Tensor, Tensor)> {
+    let n = square(call, x)?.rows;
     let x = row_numbers(n).ge(counting(n)).where_(x, swapped(x));
     // A power of two, so that squares are in range.
     let greatest = x.abs().max_keepdim([-2, -1]);
@@ -70,7 +92,5 @@ fn eigen(call: Call, x: &Tensor, with_vectors: bool) -> Result<(Tensor, Tensor)>
     let values = values * scale.squeeze(-1);
     values.validity()?;
     vectors.validity()?;
-    let values = call.derived(&values, &[given], |g, all| of_eigenvalues(g, &all[1]));
-    let vectors = call.derived(&vectors, &[given], |g, all| of_eigenvectors(g, &all[1]));
     Ok((values, vectors))
 }

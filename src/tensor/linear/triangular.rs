@@ -1,8 +1,10 @@
 //! Systems whose matrix is a triangle.
 
+use super::adjoint::of_triangle_solved;
 use super::parts::{swapped, turned};
 use super::substitution::substituted;
-use super::{square, together};
+use super::{routine, square, together};
+use crate::runtime::routine::Routine;
 use crate::tensor::arguments::call::Call;
 use crate::{Result, Tensor};
 
@@ -11,8 +13,8 @@ impl Tensor {
     /// is beyond its diagonal is not read, and if it `is_unit`, the diagonal counts as 1 and is not read either. Both are matrices
     /// or batches of them, which broadcast, in `F32` or `F64`. PyTorch's `torch.linalg.solve_triangular`.
     ///
-    /// A 0 on the diagonal makes infinities or NaN, and what is none in a column of `b` makes NaN of up to 32 rows around it as well: blocks
-    /// of the diagonal are inverted, and multiplied with.
+    /// A 0 on the diagonal makes infinities or NaN. On a GPU, what is none in a column of `b` makes NaN of up to 32 rows around it as
+    /// well: blocks of the diagonal are inverted, and multiplied with.
     ///
     /// ```
     /// use lazuli::Tensor;
@@ -49,8 +51,20 @@ pub(super) fn solved(
         return call
             .fail(format!("shapes {} and {shape} do not fit: the triangle has {n} rows", t.node.shape));
     }
-    Ok(match upper {
+    if shape.elements() > 0 && routine::takes_of(t, n) && routine::takes(b) {
+        let routine = Routine::Triangle { is_upper: upper, is_unit };
+        let steps = move |of: &[Tensor]| Ok(by_steps(&of[0], &of[1], n, upper, is_unit));
+        let x = routine::only(call, routine, &[t, b], steps)?;
+        return Ok(
+            call.derived(&x, &[t, b], move |g, all| of_triangle_solved(g, &all[1], &all[0], upper, is_unit))
+        );
+    }
+    Ok(by_steps(t, b, n, upper, is_unit))
+}
+
+fn by_steps(t: &Tensor, b: &Tensor, n: usize, upper: bool, is_unit: bool) -> Tensor {
+    match upper {
         true => substituted(&turned(t), &b.flip(-2), n, is_unit).flip(-2),
         false => substituted(t, b, n, is_unit),
-    })
+    }
 }

@@ -1,0 +1,139 @@
+//! What a library makes of whole matrices in the host's memory.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytemuck::Pod;
+use lazuli_codegen::DType;
+use lazuli_linear::Matrix;
+pub(crate) use lazuli_linear::{MatrixShape, Routine};
+use smallvec::SmallVec;
+
+use super::buffer::Buffer;
+use super::cpu::{Cost, in_parallel};
+use super::host::HostBuffer;
+use crate::{Error, Result};
+
+/// Matrices in memory: a batch of `[m, n]`, row by row, or of their transposes.
+pub(crate) struct Matrices<'a> {
+    pub(crate) buffer: &'a HostBuffer,
+    /// Rows and columns as the routine has them.
+    pub(crate) shape: [usize; 2],
+    pub(crate) is_transposed: bool,
+}
+
+/// A routine with its matrices, whose results are tensors of their own: who comes first runs it for all of them.
+pub(crate) struct Once {
+    pub(crate) routine: Routine,
+    /// Which of the sources are the transposes of what it is of.
+    pub(crate) transposed: SmallVec<[bool; 2]>,
+    results: Mutex<Option<SmallVec<[Buffer; 3]>>>,
+}
+
+impl fmt::Debug for Once {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.routine.fmt(f)
+    }
+}
+
+impl Once {
+    pub(crate) fn new(routine: Routine, transposed: SmallVec<[bool; 2]>) -> Once {
+        Once { routine, transposed, results: Mutex::default() }
+    }
+
+    /// One of its results, in `F32` or `F64`: of all matrices, the same on any number of threads. `run` gives the matrices, and
+    /// is not called if another result was asked for before.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], and those of `run`.
+    pub(crate) fn result(
+        &self,
+        number: usize,
+        run: impl FnOnce() -> Result<SmallVec<[Buffer; 3]>>,
+    ) -> Result<Buffer> {
+        let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        let results = match &mut *results {
+            Some(results) => results,
+            none => none.insert(run()?),
+        };
+        let result = results.get(number).cloned();
+        result.ok_or_else(|| Error::internal("linear algebra", "a result that there is none of"))
+    }
+}
+
+/// What a routine makes of each matrix of a batch, and of what is beside it.
+///
+/// # Errors
+/// [`Error::OutOfMemory`].
+pub(crate) fn run(routine: Routine, dtype: DType, sources: &[Matrices<'_>]) -> Result<SmallVec<[Buffer; 3]>> {
+    match dtype {
+        DType::F32 => run_by(routine, sources, lazuli_linear::f32),
+        DType::F64 => run_by(routine, sources, lazuli_linear::f64),
+        other => Err(Error::internal("linear algebra", format!("matrices of {other}"))),
+    }
+}
+
+/// A batch of matrices, of which there is one for each position.
+struct Batch<'a, T> {
+    elements: &'a [T],
+    shape: [usize; 2],
+    is_transposed: bool,
+}
+
+impl<'a, T: Pod> Batch<'a, T> {
+    fn new(of: &Matrices<'a>) -> Result<Batch<'a, T>> {
+        let elements: Option<&[T]> = bytemuck::try_cast_slice(of.buffer.as_slice()).ok();
+        let size = of.shape[0] * of.shape[1];
+        let whole = elements.filter(|elements| size > 0 && elements.len().is_multiple_of(size));
+        let wrong = || Error::internal("linear algebra", "a batch that is none of such matrices");
+        let elements = whole.ok_or_else(wrong)?;
+        Ok(Batch { elements, shape: of.shape, is_transposed: of.is_transposed })
+    }
+
+    fn count(&self) -> usize {
+        self.elements.len() / (self.shape[0] * self.shape[1])
+    }
+
+    fn matrix(&self, number: usize) -> Matrix<'a, T> {
+        let Batch { shape, is_transposed, .. } = *self;
+        let size = shape[0] * shape[1];
+        Matrix { elements: &self.elements[number * size..][..size], shape, is_transposed }
+    }
+}
+
+/// A routine of one matrix, and of what may be beside it.
+type OfOne<T> = fn(Routine, Matrix<'_, T>, Option<Matrix<'_, T>>, &mut [&mut [T]]);
+
+fn run_by<T: Pod + Sync>(
+    routine: Routine,
+    sources: &[Matrices<'_>],
+    of_one: OfOne<T>,
+) -> Result<SmallVec<[Buffer; 3]>> {
+    static COST: Cost = Cost::new();
+    let batches: SmallVec<[Batch<'_, T>; 2]> = sources.iter().map(Batch::new).collect::<Result<_>>()?;
+    let (first, beside) = match &batches[..] {
+        [first] => (first, None),
+        [first, beside] if beside.count() == first.count() => (first, Some(beside)),
+        _ => return Err(Error::internal("linear algebra", "matrices that do not fit")),
+    };
+    let width = beside.map_or(0, |beside| beside.shape[1]);
+    let parts = routine.parts(first.shape, width).into_iter();
+    let sizes: SmallVec<[usize; 3]> = parts.map(|part| part.iter().product()).collect();
+    let count = first.count();
+    let results = sizes.iter().map(|size| HostBuffer::allocate(count * size * size_of::<T>()).map(Arc::new));
+    let results: SmallVec<[Arc<HostBuffer>; 3]> = results.collect::<Result<_>>()?;
+    let places: SmallVec<[usize; 3]> = results.iter().map(|result| result.as_ptr() as usize).collect();
+    in_parallel(count as u64, &COST, &|first_matrix, end| {
+        for number in first_matrix as usize..end as usize {
+            let mut to: SmallVec<[&mut [T]; 3]> = SmallVec::new();
+            for (&place, &size) in places.iter().zip(&sizes) {
+                let place = (place as *mut T).wrapping_add(number * size);
+                // SAFETY: the place of one of `count` matrices in the buffer, which nobody else has yet; each is filled by one
+                // thread. Any bits are a `T`.
+                to.push(unsafe { std::slice::from_raw_parts_mut(place, size) });
+            }
+            of_one(routine, first.matrix(number), beside.map(|beside| beside.matrix(number)), &mut to);
+        }
+    });
+    Ok(results.into_iter().map(Buffer::Host).collect())
+}
