@@ -1,26 +1,23 @@
-//! What a library makes of whole matrices in the host's memory.
+//! What libraries make of whole matrices and lines in the host's memory.
+
+mod batch;
+mod lines;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use self::batch::Batch;
+pub(crate) use self::batch::Matrices;
 use bytemuck::Pod;
 use lazuli_codegen::DType;
-use lazuli_linear::Matrix;
-pub(crate) use lazuli_linear::{MatrixShape, Routine};
+use lazuli_routines::{Lines, Matrix};
+pub(crate) use lazuli_routines::{MatrixShape, Routine, Transform};
 use smallvec::SmallVec;
 
 use super::buffer::Buffer;
 use super::cpu::{Cost, in_parallel};
 use super::host::HostBuffer;
 use crate::{Error, Result};
-
-/// Matrices in memory: a batch of `[m, n]`, row by row, or of their transposes.
-pub(crate) struct Matrices<'a> {
-    pub(crate) buffer: &'a HostBuffer,
-    /// Rows and columns as the routine has them.
-    pub(crate) shape: [usize; 2],
-    pub(crate) is_transposed: bool,
-}
 
 /// A routine with its matrices, whose results are tensors of their own: who comes first runs it for all of them.
 pub(crate) struct Once {
@@ -66,38 +63,22 @@ impl Once {
 /// # Errors
 /// [`Error::OutOfMemory`].
 pub(crate) fn run(routine: Routine, dtype: DType, sources: &[Matrices<'_>]) -> Result<SmallVec<[Buffer; 3]>> {
-    match dtype {
-        DType::F32 => run_by(routine, sources, lazuli_linear::f32),
-        DType::F64 => run_by(routine, sources, lazuli_linear::f64),
-        other => Err(Error::internal("linear algebra", format!("matrices of {other}"))),
-    }
-}
-
-/// A batch of matrices, of which there is one for each position.
-struct Batch<'a, T> {
-    elements: &'a [T],
-    shape: [usize; 2],
-    is_transposed: bool,
-}
-
-impl<'a, T: Pod> Batch<'a, T> {
-    fn new(of: &Matrices<'a>) -> Result<Batch<'a, T>> {
-        let elements: Option<&[T]> = bytemuck::try_cast_slice(of.buffer.as_slice()).ok();
-        let size = of.shape[0] * of.shape[1];
-        let whole = elements.filter(|elements| size > 0 && elements.len().is_multiple_of(size));
-        let wrong = || Error::internal("linear algebra", "a batch that is none of such matrices");
-        let elements = whole.ok_or_else(wrong)?;
-        Ok(Batch { elements, shape: of.shape, is_transposed: of.is_transposed })
-    }
-
-    fn count(&self) -> usize {
-        self.elements.len() / (self.shape[0] * self.shape[1])
-    }
-
-    fn matrix(&self, number: usize) -> Matrix<'a, T> {
-        let Batch { shape, is_transposed, .. } = *self;
-        let size = shape[0] * shape[1];
-        Matrix { elements: &self.elements[number * size..][..size], shape, is_transposed }
+    match (routine, dtype) {
+        (Routine::Fourier { transform, down }, DType::F32) => {
+            lines::run((transform, down), sources, &|transform, length| {
+                let mut lines = Lines::<f32>::new(transform, length);
+                Box::new(move |re, im, to_re, to_im| lines.one(re, im, to_re, to_im))
+            })
+        }
+        (Routine::Fourier { transform, down }, DType::F64) => {
+            lines::run((transform, down), sources, &|transform, length| {
+                let mut lines = Lines::<f64>::new(transform, length);
+                Box::new(move |re, im, to_re, to_im| lines.one(re, im, to_re, to_im))
+            })
+        }
+        (_, DType::F32) => run_by(routine, sources, lazuli_routines::f32),
+        (_, DType::F64) => run_by(routine, sources, lazuli_routines::f64),
+        (_, other) => Err(Error::internal("routines", format!("{routine:?} of {other}"))),
     }
 }
 

@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 use source::{Arrow, Crate};
 
 /// The crates, by the folders of their files.
-const CRATES: [&str; 4] = ["src", "codegen/src", "codegen/linear/src", "codegen/reference/src"];
+const CRATES: [&str; 4] = ["src", "codegen/src", "codegen/routines/src", "codegen/reference/src"];
 
 /// Arrows that ought not to be: from a file to another, or to the others of its folder. Nothing may be added here, and
 /// what is no more has to go.

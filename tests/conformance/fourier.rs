@@ -226,7 +226,7 @@ fn spectrograms_agree_with_the_interpreter() {
 #[test]
 fn each_pass_is_one_kernel() {
     for (n, passes) in [(64, 2), (256, 3), (512, 3), (4096, 4)] {
-        let data = |seed| floats(&Device::cpu(), DType::F32, [(1 << 20) / n, n], 1.0, seed);
+        let data = |seed| floats(&Device::cpu_interpreted(), DType::F32, [(1 << 20) / n, n], 1.0, seed);
         let (re, im) = data(1).fft(&data(2), 1);
         let explanation = explain([&re, &im]).unwrap();
         assert_eq!(explanation.kernels(), passes, "{n}\n{explanation}");
@@ -257,4 +257,38 @@ fn joins_of_what_others_lie_between() {
         let (one_sum, other_sum) = (one.cumsum(2).tanh(), other.cumsum(2).tanh());
         vec![near("one", one + other_sum, 1e-5, 1e-5), near("other", other + one_sum, 1e-5, 1e-5)]
     });
+}
+
+/// By a library on a CPU; what is traced has the steps. Of lines and columns, numbers with small factors and primes, and their
+/// gradients.
+#[test]
+fn steps_and_a_library_agree() {
+    type Results = (Vec<Tensor>, (Tensor, Tensor));
+    for shape in [vec![17], vec![3, 20], vec![24, 5], vec![2, 18, 31]] {
+        for axis in 0..shape.len() as isize {
+            let n = shape[axis as usize];
+            let all = move |(x, y): (Tensor, Tensor)| -> Results {
+                let (re, im) = x.fft(&y, axis);
+                let (back_re, back_im) = x.ifft(&y, axis);
+                let (half_re, half_im) = x.rfft(axis);
+                let real = half_re.irfft(&(&half_im + 1.0), n, axis);
+                let results = vec![re, im, back_re, back_im, half_re, half_im, real];
+                let weighted = |(number, x): (usize, &Tensor)| (x.square() * (number + 1) as f64).sum(..);
+                let loss = results.iter().enumerate().map(weighted).reduce(|sum, x| sum + x).unwrap();
+                let gradients = lazuli::grad(&loss, &(x, y));
+                (results, gradients)
+            };
+            let data = |seed| floats(&Device::cpu(), DType::F64, shape.clone(), 1.0, seed);
+            let (x, y) = (data(1), data(2));
+            let (steps, of_steps) = lazuli::compile(all).call((&x, &y)).unwrap();
+            let (made, of_made) = all((x, y));
+            lazuli::eval(made.iter().chain([&of_made.0, &of_made.1])).unwrap();
+            let gradients = [(&of_steps.0, &of_made.0), (&of_steps.1, &of_made.1)];
+            for (number, (steps, made)) in steps.iter().zip(&made).chain(gradients).enumerate() {
+                let what = format!("result {number} of {shape:?} along {axis}");
+                assert_eq!(steps.shape().unwrap(), made.shape().unwrap(), "{what}");
+                assert_close(&what, made, &numbers(steps), 1e-10);
+            }
+        }
+    }
 }

@@ -4,3 +4,4 @@ pub(crate) mod axes;
 pub(crate) mod call;
 pub(crate) mod element;
 pub(crate) mod promotion;
+pub(crate) mod routine;

@@ -1,7 +1,8 @@
 //! Transforms along several axes: one after the other.
 
 use super::tables::Complex;
-use super::{alike, along, both, forward, forward_half, inverse, inverse_half};
+use super::transforms::{forward, forward_half, inverse, inverse_half};
+use super::{alike, along, both};
 use crate::graph::op;
 use crate::tensor::arguments::axes::{Axes, AxesKind};
 use crate::tensor::arguments::call::Call;

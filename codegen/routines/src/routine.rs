@@ -2,6 +2,8 @@
 
 use smallvec::{SmallVec, smallvec};
 
+use crate::transform::Transform;
+
 /// What is made of each matrix `[m, n]` of a batch, and of the `[m, w]` that may be beside it. `k` is the smaller of `m` and `n`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Routine {
@@ -35,14 +37,22 @@ pub enum Routine {
     SingularVectors,
     /// The singular values alone.
     SingularValues,
+    /// A Fourier transform of each row, or, if it goes `down`, of each column. What is beside the real parts are the imaginary ones;
+    /// so are the results, of which real numbers are one.
+    Fourier {
+        /// Which.
+        transform: Transform,
+        /// Along which axis.
+        down: bool,
+    },
 }
 
 /// The shape of one matrix, of a row, or of a number.
 pub type MatrixShape = SmallVec<[usize; 2]>;
 
 impl Routine {
-    /// Whether this build has the library.
-    pub const IS_AVAILABLE: bool = cfg!(feature = "faer");
+    /// Whether this build has the libraries.
+    pub const IS_AVAILABLE: bool = cfg!(feature = "libraries");
 
     /// The shapes of what is made of a matrix `[m, n]` and a `[m, w]`.
     pub fn parts(self, [m, n]: [usize; 2], w: usize) -> SmallVec<[MatrixShape; 3]> {
@@ -59,6 +69,14 @@ impl Routine {
             Routine::Eigenvalues => smallvec![smallvec![n]],
             Routine::SingularVectors => smallvec![smallvec![m, k], smallvec![k], smallvec![k, n]],
             Routine::SingularValues => smallvec![smallvec![k]],
+            Routine::Fourier { transform, down } => {
+                let shape = match down {
+                    true => [transform.results(m), n],
+                    false => [m, transform.results(n)],
+                };
+                let parts = if matches!(transform, Transform::HalfBack { .. }) { 1 } else { 2 };
+                smallvec![MatrixShape::from(shape); parts]
+            }
         }
     }
 }

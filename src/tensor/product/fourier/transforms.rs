@@ -1,0 +1,152 @@
+//! Transforms along the last axis: by a library on a CPU, or step by step.
+
+use smallvec::SmallVec;
+
+use super::steps::{DIRECT, half_by_steps, length, whole_by_steps};
+use super::tables::Complex;
+use crate::recording::Results;
+use crate::runtime::routine::{Routine, Transform};
+use crate::tensor::arguments::call::Call;
+use crate::tensor::arguments::routine::{Read, made, takes};
+use crate::tensor::make::create::counting;
+use crate::{Result, Tensor};
+
+/// Along the last axis.
+pub(super) fn forward(call: Call, re: &Tensor, im: Option<&Tensor>) -> Result<Complex> {
+    let parts: SmallVec<[&Tensor; 2]> = std::iter::once(re).chain(im).collect();
+    let by_library = || transformed(call, Transform::Forward, &parts, whole_by_steps);
+    match (length(re) > DIRECT).then(by_library).transpose()?.flatten() {
+        Some(results) => complex(call, &results, &parts, false),
+        None => pair(call, whole_by_steps(call, &owned(&parts), Transform::Forward)?),
+    }
+}
+
+/// [`forward`], backwards, over how many there are.
+pub(super) fn inverse(call: Call, re: &Tensor, im: &Tensor) -> Result<Complex> {
+    let by_library = || transformed(call, Transform::Back, &[re, im], whole_by_steps);
+    match (length(re) > DIRECT).then(by_library).transpose()?.flatten() {
+        Some(results) => complex(call, &results, &[re, im], true),
+        None => pair(call, whole_by_steps(call, &owned(&[re, im]), Transform::Back)?),
+    }
+}
+
+/// Of real numbers.
+pub(super) fn forward_half(call: Call, x: &Tensor) -> Result<Complex> {
+    let by_library = || transformed(call, Transform::Half, &[x], half_by_steps);
+    match (length(x) > DIRECT).then(by_library).transpose()?.flatten() {
+        Some(results) => half(call, &results, x),
+        None => pair(call, half_by_steps(call, &owned(&[x]), Transform::Half)?),
+    }
+}
+
+/// [`forward_half`], backwards.
+pub(super) fn inverse_half(call: Call, re: &Tensor, im: &Tensor, n: usize) -> Result<Tensor> {
+    let half = n / 2 + 1;
+    if length(re) != half || n == 0 {
+        return call
+            .fail(format!("{n} real numbers have {half} results, got {}: pad or cut the axis", length(re)));
+    }
+    let by_library = || transformed(call, Transform::HalfBack { n }, &[re, im], half_by_steps);
+    match (n > DIRECT).then(by_library).transpose()?.flatten() {
+        Some(results) => real(call, &results, [re, im]),
+        None => {
+            let results = half_by_steps(call, &owned(&[re, im]), Transform::HalfBack { n })?;
+            results.into_iter().next().ok_or_else(|| call.error("has no real numbers"))
+        }
+    }
+}
+
+fn owned(parts: &[&Tensor]) -> SmallVec<[Tensor; 2]> {
+    parts.iter().map(|&x| x.clone()).collect()
+}
+
+fn pair(call: Call, results: Results) -> Result<Complex> {
+    match &results[..] {
+        [re, im] => Ok((re.clone(), im.clone())),
+        _ => call.fail("has no two parts"),
+    }
+}
+
+/// The transform of parts along the last axis, if a library takes them: of lines that are more than a product with a matrix. `steps`
+/// make the same.
+fn transformed(
+    call: Call,
+    transform: Transform,
+    parts: &[&Tensor],
+    steps: fn(Call, &[Tensor], Transform) -> Result<Results>,
+) -> Result<Option<Results>> {
+    let is_empty = |x: &&Tensor| x.node.shape.elements() == 0;
+    parts.iter().try_for_each(|x| x.validity())?;
+    if !parts.iter().all(|x| takes(x)) || parts.iter().any(is_empty) {
+        return Ok(None);
+    }
+    let is_line = parts.iter().any(|x| x.node.shape.rank() == 1);
+    let rows = |x: &&Tensor| if is_line { x.unsqueeze(0) } else { (*x).clone() };
+    let mut read: SmallVec<[Read; 2]> = parts.iter().map(|x| Read::of(&rows(x))).collect();
+    // Columns of what lies there, and of what is made.
+    let down = read.iter().all(|read| read.is_transposed);
+    if !down {
+        read = parts.iter().map(|x| Read { tensor: rows(x), is_transposed: false }).collect();
+    }
+    read.iter_mut().for_each(|read| read.is_transposed = false);
+    let turned = move |x: &Tensor| if down { x.transpose(-1, -2) } else { x.clone() };
+    let steps = move |read: &[Tensor]| {
+        let rows: Vec<Tensor> = read.iter().map(turned).collect();
+        Ok(steps(call, &rows, transform)?.iter().map(turned).collect())
+    };
+    let results = made(call, Routine::Fourier { transform, down }, &read, steps)?;
+    Ok(Some(results.iter().map(|x| if is_line { x.squeeze(0) } else { turned(x) }).collect()))
+}
+
+/// Both parts of a transform of complex numbers, of which `real` ones have no imaginary part, with their gradients.
+fn complex(call: Call, results: &Results, parts: &[&Tensor], is_back: bool) -> Result<Complex> {
+    let [re, im] = &results[..] else { return call.fail("has no two parts") };
+    let part = |x: &Tensor, number: usize| {
+        let is_real = parts.len() == 1;
+        call.derived(x, parts, move |g, _| {
+            let n = length(g) as f64;
+            let none = g.zeros_like();
+            let (re, im) = if number == 0 { (g, &none) } else { (&none, g) };
+            // The conjugate of the matrix, transposed: the transform backwards.
+            let (re, im) = match is_back {
+                false => inverse(call, &(re * n), &(im * n))?,
+                true => forward(call, &(re / n), Some(&(im / n)))?,
+            };
+            Ok(if is_real { vec![re] } else { vec![re, im] })
+        })
+    };
+    Ok((part(re, 0), part(im, 1)))
+}
+
+/// Both parts of a half transform of real numbers, with their gradients.
+fn half(call: Call, results: &Results, x: &Tensor) -> Result<Complex> {
+    let [re, im] = &results[..] else { return call.fail("has no two parts") };
+    let n = length(x);
+    let part = |result: &Tensor, number: usize| {
+        call.derived(result, &[x], move |g, _| {
+            let shares = g * &weights(g, n, 0.5) * n as f64;
+            let none = shares.zeros_like();
+            let (re, im) = if number == 0 { (&shares, &none) } else { (&none, &shares) };
+            Ok(vec![inverse_half(call, re, im, n)?])
+        })
+    };
+    Ok((part(re, 0), part(im, 1)))
+}
+
+/// Real numbers of a half transform, with their gradients.
+fn real(call: Call, results: &Results, parts: [&Tensor; 2]) -> Result<Tensor> {
+    let [x] = &results[..] else { return call.fail("has no real numbers") };
+    Ok(call.derived(x, &parts, move |g, all| {
+        let n = length(g);
+        let (re, im) = forward_half(call, g)?;
+        let weights = weights(&all[1], n, 2.0) / n as f64;
+        Ok(vec![re * &weights, im * weights])
+    }))
+}
+
+/// 1 for those of the `n / 2 + 1` results that stand for themselves alone, and `others` for those that stand for two.
+fn weights(of: &Tensor, n: usize, others: f64) -> Tensor {
+    let number = counting(n / 2 + 1);
+    let is_alone = number.eq(0).logical_or((&number * 2).eq(n as i64));
+    is_alone.where_(1.0, Tensor::scalar(others)).cast(of.node.dtype)
+}
