@@ -14,6 +14,7 @@ const THREADS: &str = "LAZULI_NUM_THREADS";
 const FUSION: &str = "LAZULI_FUSION";
 const CUDA_GRAPHS: &str = "LAZULI_CUDA_GRAPHS";
 const LAUNCH_BLOCKING: &str = "LAZULI_LAUNCH_BLOCKING";
+const LIBRARIES: &str = "LAZULI_LIBRARIES";
 const NVTX: &str = "LAZULI_NVTX";
 const PROGRESS: &str = "LAZULI_PROGRESS";
 const DEBUG: &str = "LAZULI_DEBUG";
@@ -178,6 +179,20 @@ impl Settings {
         self.with(LAUNCH_BLOCKING, switch(is_on))
     }
 
+    /// Whether what is recorded from now on leaves linear algebra and Fourier transforms on a CPU to libraries, in builds with the feature
+    /// `libraries`. Without them there are kernels for all of it, as on a GPU. `LAZULI_LIBRARIES`.
+    ///
+    /// ```
+    /// use lazuli::{Settings, Tensor};
+    /// let x = Tensor::rand([9, 9], 1);
+    /// let by_kernels = Settings::new().libraries(false).scope(|| x.det())?;
+    /// assert!(by_kernels.explain()?.kernels() > 0);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn libraries(self, is_on: bool) -> Settings {
+        self.with(LIBRARIES, switch(is_on))
+    }
+
     /// Whether evaluations and launches of kernels are ranges of NVTX, which Nsight Systems shows on the host's timeline, each with the
     /// lines that recorded it. Without NVIDIA's library for them there is a warning. `LAZULI_NVTX`.
     ///
@@ -252,6 +267,7 @@ pub(crate) struct Scope {
     pub(crate) fusion: Option<bool>,
     pub(crate) cuda_graphs: Option<bool>,
     launch_blocking: Option<bool>,
+    libraries: Option<bool>,
     pub(crate) progress: Option<bool>,
     pub(crate) debug: Option<u8>,
 }
@@ -263,6 +279,7 @@ thread_local! {
             fusion: None,
             cuda_graphs: None,
             launch_blocking: None,
+            libraries: None,
             progress: None,
             debug: None,
         })
@@ -285,6 +302,7 @@ impl Scope {
                 FUSION => self.fusion = is_on,
                 CUDA_GRAPHS => self.cuda_graphs = is_on,
                 LAUNCH_BLOCKING => self.launch_blocking = is_on,
+                LIBRARIES => self.libraries = is_on,
                 PROGRESS => self.progress = is_on,
                 DEBUG => self.debug = number.and_then(|level| u8::try_from(level).ok()),
                 other => return Err(other),
@@ -296,7 +314,7 @@ impl Scope {
 
 impl Settings {
     /// They hold while `f` runs, on this thread alone; inside of other such calls, in the place of theirs. That can be the number of
-    /// threads, fusion, graphs, waiting for launches, the line of progress and messages: caches and compilers are the process's, and a file of schedules has
+    /// threads, fusion, graphs, waiting for launches, libraries, the line of progress and messages: caches and compilers are the process's, and a file of schedules has
     /// [`Tuning::scope`](crate::Tuning::scope).
     ///
     /// ```
@@ -383,6 +401,13 @@ pub(crate) fn is_launch_blocking() -> bool {
     let is_on = |name: &str| matches!(text(name).as_deref(), Some("on" | "1"));
     let default = || is_on(LAUNCH_BLOCKING) || is_on("CUDA_LAUNCH_BLOCKING");
     scope().launch_blocking.unwrap_or_else(|| *DEFAULT.get_or_init(default))
+}
+
+/// Whether libraries do what they are better at than kernels.
+pub(crate) fn has_libraries() -> bool {
+    static DEFAULT: OnceLock<bool> = OnceLock::new();
+    let default = || !matches!(text(LIBRARIES).as_deref(), Some("off" | "0"));
+    scope().libraries.unwrap_or_else(|| *DEFAULT.get_or_init(default))
 }
 
 /// Whether profilers are told of evaluations and launches.

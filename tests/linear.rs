@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
 
-use lazuli::{DType, Device, Shape, Tensor};
+use lazuli::{DType, Device, Settings, Shape, Tensor};
 
 /// Rows of the matrices: one formula, and loops.
 const SIZES: [usize; 4] = [1, 2, 4, 10];
@@ -42,7 +42,7 @@ fn on_devices(check: impl Fn(&Device, usize, DType)) {
         }
     }
     check(&Device::cpu_interpreted(), 3, DType::F64);
-    check(&Device::cpu_interpreted(), 9, DType::F32);
+    by_kernels(|| check(&Device::cpu(), 9, DType::F32));
     by_library(check);
 }
 
@@ -60,7 +60,13 @@ fn on_some_devices(check: impl Fn(&Device, usize, DType)) {
     check(&Device::interpreter(), 1, DType::F32);
     check(&Device::interpreter(), 4, DType::F64);
     check(&Device::cpu_interpreted(), 3, DType::F32);
+    by_kernels(|| check(&Device::cpu(), 9, DType::F64));
     by_library(check);
+}
+
+/// What `f` records without libraries.
+fn by_kernels<T>(f: impl FnOnce() -> T) -> T {
+    Settings::new().libraries(false).scope(f).unwrap()
 }
 
 /// Where matrices are that are taken step by step, and by a library.
@@ -515,25 +521,27 @@ fn large_matrices_are_taken_by_panels() {
     let device = Device::cpu();
     let noise = random(&[N, N], DType::F32, 1).to(&device);
     let a = noise.matmul(transposed(&noise)) / N as f64 + Tensor::eye(N, DType::F32).to(&device);
-    // What is traced has the steps.
-    let lower = lazuli::compile(|a: Tensor| a.cholesky(false)).call(&a).unwrap();
+    let lower = by_kernels(|| a.cholesky(false));
+    lazuli::eval([&lower]).unwrap();
     assert_small(&(lower.matmul(transposed(&lower)) - &a), largest(&a), 40.0);
     assert_eq!(largest(&lower.triu(1)), 0.0);
 
     // More rows than columns, and pivots from all panels.
     let x = random(&[N + 50, N], DType::F32, 2).to(&device);
     let x = Tensor::cat([&(x.slice(1, ..1) * 0.0), &x.slice(1, 1..)], 1);
-    let (p, l, u) = lazuli::compile(|x: Tensor| x.lu()).call(&x).unwrap();
+    let (p, l, u) = by_kernels(|| x.lu());
+    lazuli::eval([&p, &l, &u]).unwrap();
     assert_small(&(p.matmul(&l).matmul(&u) - &x), largest(&x), 400.0);
     assert!(largest(&l) <= 1.0 && largest(&l.triu(1)) == 0.0);
 
     let x = random(&[N, N], DType::F64, 3).to(&device) * (1.0 - Tensor::eye(N, DType::F64).to(&device));
     let b = random(&[N, 3], DType::F64, 4).to(&device);
-    let solved = lazuli::compile(|(x, b): (Tensor, Tensor)| x.solve(b)).call((&x, &b)).unwrap();
+    let solved = by_kernels(|| x.solve(&b));
+    lazuli::eval([&solved]).unwrap();
     assert_small(&(x.matmul(&solved) - &b), largest(&x) * largest(&solved), 20.0 * N as f64);
 }
 
-/// What a library makes is what the steps make that are recorded in its place: here those of a function that is traced.
+/// What a library makes is what the steps make that are recorded in its place; also within a function that is traced.
 #[test]
 fn steps_and_a_library_agree() {
     type Results = (Vec<Tensor>, (Tensor, Tensor));
@@ -564,13 +572,18 @@ fn steps_and_a_library_agree() {
     let a = random(&[2, 9, 9], DType::F64, 11).to(&Device::cpu());
     let b = random(&[2, 9, 2], DType::F64, 12).to(&Device::cpu());
     lazuli::eval([&a, &b]).unwrap();
-    let (steps, of_steps) = lazuli::compile(all).call((&a, &b)).unwrap();
-    let (made, of_made) = all((a, b));
-    lazuli::eval(made.iter().chain([&of_made.0, &of_made.1])).unwrap();
-    let gradients = [(&of_steps.0, &of_made.0), (&of_steps.1, &of_made.1)];
-    for (number, (steps, made)) in steps.iter().zip(&made).chain(gradients).enumerate() {
-        let difference = largest(&(steps - made)) / largest(made);
-        assert!(difference < 1e-8, "result {number}: {difference}");
+    let function = lazuli::compile(all);
+    let traced = function.call((&a, &b)).unwrap();
+    let again = function.call((&a, &b)).unwrap();
+    let (steps, of_steps) = by_kernels(|| all((a.clone(), b.clone())));
+    lazuli::eval(steps.iter().chain([&of_steps.0, &of_steps.1])).unwrap();
+    for (made, of_made) in [all((a, b)), traced, again] {
+        lazuli::eval(made.iter().chain([&of_made.0, &of_made.1])).unwrap();
+        let gradients = [(&of_steps.0, &of_made.0), (&of_steps.1, &of_made.1)];
+        for (number, (steps, made)) in steps.iter().zip(&made).chain(gradients).enumerate() {
+            let difference = largest(&(steps - made)) / largest(made);
+            assert!(difference < 1e-8, "result {number}: {difference}");
+        }
     }
 }
 
@@ -610,6 +623,55 @@ fn what_a_library_waits_for_is_computed_once() {
         let alone = one.solve(Tensor::ones([7, 1], DType::F32));
         assert_small(&(alone - solved.select(0, number)), largest(&solved), 0.0);
     }
+}
+
+/// A function whose kernels a library stands between: what it uses besides its inputs, results that it gives as they are, and what is
+/// computed once for several stages.
+#[test]
+fn functions_in_stages() {
+    let device = Device::cpu();
+    let noise = random(&[12, 12], DType::F64, 31).to(&device);
+    let filter = lazuli::compile(move |(x, gain): (Tensor, Tensor)| {
+        let positive =
+            x.matmul(transposed(&x)) + &noise * transposed(&noise) + Tensor::eye(12, DType::F64) * 50.0;
+        let lower = positive.cholesky(false);
+        let next = lower.solve_triangular(&gain, false, true, false) + noise.matmul(&gain);
+        let (values, _) = (next.matmul(transposed(&next)) + positive).eigh();
+        (lower, next.det(), values, gain * 2.0, noise.inv().matmul(&x))
+    });
+    let (x, gain) = (random(&[12, 12], DType::F64, 32), random(&[12, 12], DType::F64, 33));
+    let executable = filter.executable((&x, &gain)).unwrap();
+    let text = executable.explain().unwrap().to_string();
+    assert!(text.contains("cholesky of f64 [12, 12]") && text.contains("eigh of f64 [12, 12]"), "{text}");
+    let there = executable.compile_for(&lazuli::Target::cuda("sm_90")).unwrap();
+    assert!(there.source().contains("cholesky") && there.source().contains("eigh"));
+    for seed in 40..43 {
+        let (x, gain) = (random(&[12, 12], DType::F64, seed), random(&[12, 12], DType::F64, seed + 10));
+        let (lower, det, values, twice, whitened) = filter.call((&x, &gain)).unwrap();
+        let other = by_kernels(|| {
+            let noise = random(&[12, 12], DType::F64, 31);
+            let positive =
+                x.matmul(transposed(&x)) + &noise * transposed(&noise) + Tensor::eye(12, DType::F64) * 50.0;
+            let lower = positive.cholesky(false);
+            let next = lower.solve_triangular(&gain, false, true, false) + noise.matmul(&gain);
+            let values = (next.matmul(transposed(&next)) + positive).eigvalsh();
+            [lower, next.det(), values, &gain * 2.0, noise.inv().matmul(&x)]
+        });
+        for (number, (made, other)) in [lower, det, values, twice, whitened].iter().zip(&other).enumerate() {
+            let difference = largest(&(made - other)) / largest(other);
+            assert!(difference < 1e-9, "result {number}: {difference}");
+        }
+    }
+    // Inputs may be given away.
+    let double = lazuli::compile(|x: Tensor| (x.inv() + &x, &x * 2.0));
+    let (x, kept) = (random(&[40, 40], DType::F64, 50), random(&[40, 40], DType::F64, 50));
+    lazuli::eval([&x, &kept]).unwrap();
+    let (sum, twice) = double.call(x.donate()).unwrap();
+    assert_eq!(largest(&(twice - &kept * 2.0)), 0.0);
+    assert_small(&(sum - kept.inv() - &kept), largest(&kept.inv()) + largest(&kept), 4.0);
+    // What is evaluated within is told as ever.
+    let inner = lazuli::compile(|x: Tensor| Tensor::scalar(x.inv().sum(..).item::<f64>().unwrap_or(7.0)));
+    assert_eq!(inner.call(&kept).unwrap().item::<f64>().unwrap(), 7.0);
 }
 
 /// Triangles of several blocks, the last of which is not full, also where numbers grow from row to row.

@@ -13,6 +13,7 @@ mod replay;
 mod routines;
 mod run;
 pub(crate) mod settings;
+pub(crate) mod stages;
 pub(crate) mod timing;
 pub(crate) mod traced;
 pub(crate) mod trial;

@@ -10,8 +10,9 @@ use super::history::{History, KEPT_BYTES};
 use super::joins;
 use crate::debug::{self, Level};
 use crate::recording::{Recipe, Sources, State, Tensor, TensorNode};
-use crate::runtime::routine::{self, Matrices};
-use crate::{Error, Result};
+use crate::runtime::buffer::Buffer;
+use crate::runtime::routine::{self, Matrices, Once};
+use crate::{DType, Error, Result, Shape};
 
 /// Whether a tensor is what a library makes, and has not made yet.
 pub(super) fn is_routine(tensor: &Tensor) -> bool {
@@ -46,28 +47,45 @@ fn make(tensor: &Tensor) -> Result<()> {
         return Ok(());
     };
     let made = once.result(number, || {
-        let buffers = sources.iter().map(|source| source.buffer()?.to_host()).collect::<Result<Vec<_>>>()?;
-        let mut matrices: SmallVec<[Matrices<'_>; 2]> = SmallVec::new();
-        for ((source, buffer), &is_transposed) in sources.iter().zip(&buffers).zip(&once.transposed) {
-            let [.., mut m, mut n] = source.node.shape[..] else {
-                return Err(Error::internal("linear algebra", "a routine of no matrices"));
-            };
-            if is_transposed {
-                std::mem::swap(&mut m, &mut n);
-            }
-            matrices.push(Matrices { buffer, shape: [m, n], is_transposed });
-        }
-        let start = Instant::now();
-        let results = routine::run(once.routine, tensor.node.dtype, &matrices)?;
-        debug::print(Level::Timings, || {
-            let of: Vec<String> = sources.iter().map(|source| source.node.shape.to_string()).collect();
-            let seconds = start.elapsed().as_secs_f64();
-            format!("cpu: {:?} of {} by a library, {:.1} µs", once.routine, of.join(" and "), seconds * 1e6)
-        });
-        Ok(results)
+        let source =
+            |source: &Tensor| Ok(Source { shape: source.node.shape.clone(), buffer: source.buffer()? });
+        let sources = sources.iter().map(source).collect::<Result<SmallVec<[Source; 2]>>>()?;
+        carried_out(&once, tensor.node.dtype, &sources)
     });
     tensor.settle(made?);
     Ok(())
+}
+
+/// What a routine is of.
+pub(super) struct Source {
+    pub(super) shape: Shape,
+    pub(super) buffer: Buffer,
+}
+
+/// The results of a routine.
+///
+/// # Errors
+/// [`Error::OutOfMemory`].
+pub(super) fn carried_out(once: &Once, dtype: DType, sources: &[Source]) -> Result<SmallVec<[Buffer; 3]>> {
+    let start = Instant::now();
+    let buffers = sources.iter().map(|source| source.buffer.to_host()).collect::<Result<Vec<_>>>()?;
+    let mut matrices: SmallVec<[Matrices<'_>; 2]> = SmallVec::new();
+    for ((source, buffer), &is_transposed) in sources.iter().zip(&buffers).zip(&once.transposed) {
+        let [.., mut m, mut n] = source.shape[..] else {
+            return Err(Error::internal("routines", "a routine of no matrices"));
+        };
+        if is_transposed {
+            std::mem::swap(&mut m, &mut n);
+        }
+        matrices.push(Matrices { buffer, shape: [m, n], is_transposed });
+    }
+    let results = routine::run(once.routine, dtype, &matrices)?;
+    debug::print(Level::Timings, || {
+        let of: Vec<String> = sources.iter().map(|source| source.shape.to_string()).collect();
+        let seconds = start.elapsed().as_secs_f64();
+        format!("cpu: {:?} of {} by a library, {:.1} µs", once.routine, of.join(" and "), seconds * 1e6)
+    });
+    Ok(results)
 }
 
 /// For each round of what is apart ([`super::pending`]): what is computed for its routines, and would be again in a later round or

@@ -51,8 +51,8 @@ pub(crate) fn build_traced(outputs: &[Tensor], stand_ins: &[Tensor]) -> Result<R
 }
 
 /// [`build`] for where no library makes anything: the steps that would make the same are recorded in its place.
-pub(crate) fn build_by_steps(outputs: &[Tensor]) -> Result<Recording> {
-    patiently(|| attempt(outputs, &[], true))
+pub(crate) fn build_by_steps(outputs: &[Tensor], stand_ins: &[Tensor]) -> Result<Recording> {
+    patiently(|| attempt(outputs, stand_ins, true))
 }
 
 /// Tries again when another thread has ended what the attempt met.

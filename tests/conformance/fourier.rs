@@ -259,7 +259,7 @@ fn joins_of_what_others_lie_between() {
     });
 }
 
-/// By a library on a CPU; what is traced has the steps. Of lines and columns, numbers with small factors and primes, and their
+/// By a library on a CPU; a function that is traced has kernels. Of lines and columns, numbers with small factors and primes, and their
 /// gradients.
 #[test]
 fn steps_and_a_library_agree() {

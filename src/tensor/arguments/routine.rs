@@ -1,21 +1,20 @@
-//! What libraries make of whole matrices and lines on a CPU, in the place of steps that are recorded.
-//!
-//! A function that is traced has the steps: its plan is all that runs in a call. So has a step of a scan.
+//! What libraries make of whole matrices and lines on a CPU, in the place of steps that are recorded. A step of a scan has the
+//! steps.
 
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::call::{Call, is_traced};
+use super::call::Call;
 use crate::graph::op::{Op, View};
 use crate::recording::{Recipe, Results, Sources, State, Steps};
 use crate::runtime::routine::{MatrixShape, Once, Routine};
-use crate::{Result, Shape, Tensor};
+use crate::{Result, Shape, Tensor, settings};
 
 /// Whether a library takes such a tensor.
 pub(crate) fn takes(x: &Tensor) -> bool {
     let device = x.node.device.unwrap_or_default();
-    Routine::IS_AVAILABLE && device.is_cpu() && !is_traced() && !x.node.is_of_step
+    Routine::IS_AVAILABLE && device.is_cpu() && !x.node.is_of_step && settings::has_libraries()
 }
 
 /// A tensor of matrices as a routine reads it.

@@ -247,7 +247,7 @@ pub fn compile_for<'a>(tensors: impl IntoIterator<Item = &'a Tensor>, target: &T
     let target = target.clone();
     let tensors: Vec<Tensor> = tensors.into_iter().cloned().collect();
     // What a library makes on a CPU is made by kernels elsewhere.
-    let recording = if target == Target::cpu() { build(&tensors)? } else { build_by_steps(&tensors)? };
+    let recording = if target == Target::cpu() { build(&tensors)? } else { build_by_steps(&tensors, &[])? };
     let settings = target.settings(fusion());
     Ok(Program::new(compiler::plan(&recording.graph, settings)?, target))
 }
@@ -292,7 +292,7 @@ pub fn explain<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Result<Expl
 }
 
 /// What is made apart from kernels: a join by copies, or what a library does.
-fn apart(tensor: &Tensor) -> Option<String> {
+pub(crate) fn apart(tensor: &Tensor) -> Option<String> {
     let TensorNode { shape, dtype, origin, location, .. } = &*tensor.node;
     match &*tensor.node.state() {
         State::Recorded(Recipe::Join { .. }, parts) => {

@@ -11,14 +11,16 @@ use super::tree::{Arguments, Leaves, Tensors};
 use crate::compiler::Settings;
 use crate::compiler::explain::Explanation;
 use crate::executor::donation::LEAST_BYTES;
-use crate::executor::traced::{Slots, Traced};
+use crate::executor::stages::Stages;
+use crate::executor::traced::Slots;
 use crate::executor::{self, settings};
 use crate::inspect::program::Program;
 use crate::inspect::target::Target;
-use crate::recording::build::build_traced;
+use crate::recording::build::build_by_steps;
 use crate::recording::{Recipe, Sources, State, Tensor};
-use crate::runtime::buffer::{Buffer, Buffers};
+use crate::runtime::buffer::Buffer;
 use crate::tensor::arguments::call::trace;
+use crate::tensor::ask::evaluate::apart;
 use crate::tensor::ask::evaluate::fusion;
 use crate::tuned::{self, SectionId};
 use crate::{DType, Device, Error, Fusion, Result, Shape, SourceLocation, compiler};
@@ -297,9 +299,9 @@ struct Parts {
     device: Device,
     /// The thread's when it was recorded: where tensors go that have no device.
     default_device: Device,
-    traced: Traced,
-    /// Data of tensors that the function uses besides its inputs; they follow these.
-    captured: Buffers,
+    stages: Stages,
+    /// What the function made, and of what, if libraries make some of it: for programs that are to run where there are none.
+    recorded: Option<(Vec<Tensor>, Vec<Tensor>)>,
     /// With the name and place of the operation that made each.
     outputs: Vec<(Type, &'static str, SourceLocation)>,
     output_structure: Vec<usize>,
@@ -350,17 +352,16 @@ impl Parts {
             let is_last = Arc::strong_count(&tensor.node) == 1;
             let is_donated = tensor.node.is_donated.load(Ordering::Relaxed);
             drop(tensor);
-            if !self.traced.backend().holds(&buffer) {
-                buffer = self.traced.backend().import(&buffer)?;
+            if !self.stages.backend().holds(&buffer) {
+                buffer = self.stages.backend().import(&buffer)?;
             } else if is_last && (is_donated || buffer.bytes() >= LEAST_BYTES) && buffer.owners() == 1 {
                 given.push(slot);
             }
             inputs.push(buffer);
         }
-        inputs.extend(self.captured.iter().cloned());
         // What others did with the values, before they let go of them, comes before what is done now.
         fence(Ordering::Acquire);
-        let results = self.traced.run(&inputs, &given, into)?;
+        let results = self.stages.run(inputs, &given, into)?;
         let tensors = results.into_iter().zip(&self.outputs).map(|(buffer, (ty, origin, location))| {
             Tensor::from_buffer(buffer, ty.shape.clone(), ty.dtype, self.device, origin, *location)
         });
@@ -435,7 +436,8 @@ impl<I: Tensors, O: Tensors> Executable<I, O> {
     pub fn explain(&self) -> Result<Explanation> {
         let settings =
             Settings { tuned: self.parts.tuned, ..settings::of(self.parts.device, self.parts.fusion) };
-        Ok(Explanation::of(&*compiler::plan(self.parts.traced.graph(), settings)?))
+        let plan = compiler::plan(self.parts.stages.graph(), settings)?;
+        Ok(Explanation::of(&plan).after(self.parts.stages.made_before().filter_map(apart).collect()))
     }
 
     /// The kernels for a target, without a device; as [`compile_for`](crate::compile_for).
@@ -452,7 +454,13 @@ impl<I: Tensors, O: Tensors> Executable<I, O> {
     /// Kernels that no schedule can run there.
     pub fn compile_for(&self, target: &Target) -> Result<Program> {
         let settings = target.settings(self.parts.fusion);
-        Ok(Program::new(compiler::plan(self.parts.traced.graph(), settings)?, target.clone()))
+        let plan = match &self.parts.recorded {
+            Some((results, stand_ins)) if *target != Target::cpu() => {
+                compiler::plan(&build_by_steps(results, stand_ins)?.graph, settings)?
+            }
+            _ => compiler::plan(self.parts.stages.graph(), settings)?,
+        };
+        Ok(Program::new(plan, target.clone()))
     }
 
     #[track_caller]
@@ -487,7 +495,7 @@ impl<I: Tensors, O: Tensors> Executable<I, O> {
                 location: SourceLocation::caller(),
             });
         }
-        let backend = self.parts.traced.backend();
+        let backend = self.parts.stages.backend();
         let memory = |tensor: Tensor| {
             let is_last = tensor.is_evaluated() && Arc::strong_count(&tensor.node) == 1;
             let buffer = tensor.buffer().ok()?;
@@ -527,13 +535,8 @@ impl<I: Tensors, O: Tensors> Executable<I, O> {
             let message = format!("results on {device} and on {other} are not one function's; compile two");
             return Err(Error::InvalidOperation { op: "compile", message, location: compiled_at });
         }
-        let mut recording = build_traced(&results.tensors, &stand_ins)?;
-        if recording.inputs.iter().skip(inputs.len()).any(Option::is_none) {
-            executor::carry_out_pending(&results.tensors, fusion)?;
-            recording = build_traced(&results.tensors, &stand_ins)?;
-        }
-        let traced = Traced::new(recording.graph, device, fusion)?;
-        let captured = recording.inputs.into_iter().skip(inputs.len());
+        let stages = Stages::new(&results.tensors, &stand_ins, device, fusion)?;
+        let is_made = stages.made_before().next().is_some();
         let output = |tensor: &Tensor| {
             let ty = Type { device: Some(device), ..Type::of(tensor) };
             (ty, tensor.node.origin, tensor.node.location)
@@ -545,8 +548,8 @@ impl<I: Tensors, O: Tensors> Executable<I, O> {
             tuned: tuned::in_force(device),
             device,
             default_device: Device::default(),
-            captured: executor::present(captured, traced.backend())?,
-            traced,
+            recorded: is_made.then(|| (results.tensors.to_vec(), stand_ins)),
+            stages,
             outputs: results.tensors.iter().map(output).collect(),
             output_structure: results.structure.to_vec(),
             compiled_at,

@@ -7,8 +7,7 @@
 //! panel of columns, after which all others have a product subtracted. Triangles are solved for by products alone, with inverses of
 //! the blocks on their diagonals.
 //!
-//! On a CPU a library makes the same of each matrix (`routine`), without kernels to compile, unless a function is traced or there are
-//! many small matrices.
+//! On a CPU a library makes the same of each matrix (`routine`), without kernels to compile, unless there are many small matrices.
 
 mod adjoint;
 mod cholesky;

@@ -2,11 +2,12 @@
 
 use smallvec::SmallVec;
 
+use super::passes;
 use super::steps::{DIRECT, half_by_steps, length, whole_by_steps};
 use super::tables::Complex;
 use crate::recording::Results;
 use crate::runtime::routine::{Routine, Transform};
-use crate::tensor::arguments::call::Call;
+use crate::tensor::arguments::call::{Call, is_traced};
 use crate::tensor::arguments::routine::{Read, made, takes};
 use crate::tensor::make::create::counting;
 use crate::{Result, Tensor};
@@ -77,7 +78,9 @@ fn transformed(
 ) -> Result<Option<Results>> {
     let is_empty = |x: &&Tensor| x.node.shape.elements() == 0;
     parts.iter().try_for_each(|x| x.validity())?;
-    if !parts.iter().all(|x| takes(x)) || parts.iter().any(is_empty) {
+    // A function that is called often has kernels for its lengths, which take less than several stages would; not for primes.
+    let has_kernels = || parts.iter().all(|x| passes::radices(length(x)).is_some());
+    if is_traced() && has_kernels() || !parts.iter().all(|x| takes(x)) || parts.iter().any(is_empty) {
         return Ok(None);
     }
     let is_line = parts.iter().any(|x| x.node.shape.rank() == 1);
