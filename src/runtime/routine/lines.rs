@@ -12,7 +12,8 @@ use crate::runtime::cpu::{Cost, in_parallel};
 use crate::runtime::host::HostBuffer;
 use crate::{Error, Result};
 
-/// Neighbouring columns that are brought together, so that lines of a cache are used as a whole.
+/// Neighbouring columns that are brought together, so that lines of a cache are used as a whole; of as many rows at a time. With 64
+/// columns, what they need leaves a core's cache: 5.6 ms for 2.4 (1,024 × 513).
 const COLUMNS: usize = 16;
 
 /// What transforms one line: real and imaginary parts, of which some may be of no length, to those of the result.
@@ -29,6 +30,11 @@ struct Lie {
 }
 
 impl Lie {
+    /// From one line to the next where they are brought together: lines of a power of two would crowd a few sets of a cache.
+    fn pitch(self) -> usize {
+        self.length + COLUMNS
+    }
+
     /// The first element of a line.
     fn first(self, line: usize) -> usize {
         line / self.neighbours * self.neighbours * self.length + line % self.neighbours
@@ -68,10 +74,10 @@ pub(super) fn run<T: Pod + Sync + Send>(
     let blocks = lines / from.neighbours * in_matrix;
     in_parallel(blocks as u64, &COST, &|first, end| {
         let mut one = new(transform, from.length);
-        let mut given =
-            [re, im].map(|part| vec![T::zeroed(); if part.is_empty() { 0 } else { from.length * together }]);
-        let mut made =
-            [0, 1].map(|part| vec![T::zeroed(); if part < parts { to.length * together } else { 0 }]);
+        let room =
+            |is_needed: bool, lie: Lie| vec![T::zeroed(); if is_needed { lie.pitch() * together } else { 0 }];
+        let mut given = [re, im].map(|part| room(down && !part.is_empty(), from));
+        let mut made = [0, 1].map(|part| room(down && part < parts, to));
         for block in first as usize..end as usize {
             let first_line = block / in_matrix * from.neighbours + block % in_matrix * together;
             let count = together.min(from.neighbours - block % in_matrix * together);
@@ -81,43 +87,83 @@ pub(super) fn run<T: Pod + Sync + Send>(
                     places.iter().map(|&place| unsafe { line_at(place, first_line * to.length, to.length) });
                 let (to_re, to_im) =
                     (to_parts.next().unwrap_or_default(), to_parts.next().unwrap_or_default());
-                one(line(re, first_line, from.length), line(im, first_line, from.length), to_re, to_im);
+                let [re, im] = [re, im].map(|part| line_of(part, first_line * from.length, from.length));
+                one(re, im, to_re, to_im);
                 continue;
             }
             for (part, given) in [re, im].iter().zip(&mut given).filter(|(part, _)| !part.is_empty()) {
                 let start = from.first(first_line);
-                for t in 0..from.length {
-                    let row = &part[start + t * from.stride..][..count];
-                    row.iter().enumerate().for_each(|(line, &x)| given[line * from.length + t] = x);
-                }
+                let row = |t: usize| &part[start + t * from.stride..][..count];
+                let mut put = |line: usize, t: usize, few: &[T]| {
+                    copy(few, &mut given[line * from.pitch() + t..][..few.len()]);
+                };
+                turned(from.length, count, row, &mut put);
             }
             let [given_re, given_im] = &given;
             let [made_re, made_im] = &mut made;
             for number in 0..count {
-                let to_re = line_mut(made_re, number, to.length);
-                let to_im = line_mut(made_im, number, to.length);
-                one(line(given_re, number, from.length), line(given_im, number, from.length), to_re, to_im);
+                let [to_re, to_im] =
+                    [&mut *made_re, made_im].map(|part| line_mut(part, number * to.pitch(), to.length));
+                let [re, im] =
+                    [given_re, given_im].map(|part| line_of(part, number * from.pitch(), from.length));
+                one(re, im, to_re, to_im);
             }
             for (&place, made) in places.iter().zip(&made) {
-                for k in 0..to.length {
-                    // SAFETY: the places of `count` lines of the results, which are in the buffer; nobody else has it yet, and each
-                    // line is written by one thread. Any bits are a `T`.
-                    let row = unsafe { line_at::<T>(place, to.first(first_line) + k * to.stride, count) };
-                    row.iter_mut().enumerate().for_each(|(line, to_k)| *to_k = made[line * to.length + k]);
-                }
+                let row = |line: usize| line_of(made, line * to.pitch(), to.length);
+                let mut put = |k: usize, line: usize, few: &[T]| {
+                    let first = to.first(first_line) + k * to.stride + line;
+                    // SAFETY: places of `count` lines of the results, which are in the buffer; nobody else has it yet, and each line
+                    // is written by one thread. Any bits are a `T`.
+                    copy(few, unsafe { line_at::<T>(place, first, few.len()) });
+                };
+                turned(count, to.length, row, &mut put);
             }
         }
     });
     Ok(results.into_iter().map(Buffer::Host).collect())
 }
 
-/// One of the lines that lie one after the other; nothing of nothing.
-fn line<T>(part: &[T], number: usize, length: usize) -> &[T] {
-    if part.is_empty() { part } else { &part[number * length..][..length] }
+/// Puts what rows have at each of so many columns, a few neighbouring rows at a time: `put(column, first row, elements)`.
+fn turned<'a, T: Pod>(
+    rows: usize,
+    columns: usize,
+    row: impl Fn(usize) -> &'a [T],
+    put: &mut impl FnMut(usize, usize, &[T]),
+) {
+    for first in (0..rows).step_by(COLUMNS) {
+        let few = COLUMNS.min(rows - first);
+        for column in (0..columns).step_by(COLUMNS) {
+            let count = COLUMNS.min(columns - column);
+            let mut tile = [[T::zeroed(); COLUMNS]; COLUMNS];
+            for (number, to) in tile.iter_mut().enumerate().take(few) {
+                copy(&row(first + number)[column..][..count], &mut to[..count]);
+            }
+            let mut across = [[T::zeroed(); COLUMNS]; COLUMNS];
+            for (i, line) in tile.iter().enumerate() {
+                line.iter().zip(&mut across).for_each(|(&x, to)| to[i] = x);
+            }
+            for (at, elements) in across.iter().enumerate().take(count) {
+                put(column + at, first, &elements[..few]);
+            }
+        }
+    }
 }
 
-fn line_mut<T>(part: &mut [T], number: usize, length: usize) -> &mut [T] {
-    if part.is_empty() { part } else { &mut part[number * length..][..length] }
+/// Mostly of as many elements as are brought together, which takes no call.
+fn copy<T: Pod>(from: &[T], to: &mut [T]) {
+    match (from.first_chunk::<COLUMNS>(), to.first_chunk_mut::<COLUMNS>()) {
+        (Some(from), Some(to)) => *to = *from,
+        _ => to.copy_from_slice(from),
+    }
+}
+
+/// A line that begins there; nothing of nothing.
+fn line_of<T>(part: &[T], first: usize, length: usize) -> &[T] {
+    if part.is_empty() { part } else { &part[first..][..length] }
+}
+
+fn line_mut<T>(part: &mut [T], first: usize, length: usize) -> &mut [T] {
+    if part.is_empty() { part } else { &mut part[first..][..length] }
 }
 
 /// Elements of a buffer from one on.
