@@ -587,6 +587,34 @@ fn steps_and_a_library_agree() {
     }
 }
 
+#[test]
+fn a_library_reads_what_the_steps_read() {
+    let device = Device::cpu();
+    for n in [4, 20] {
+        let x = random(&[n, n], DType::F64, 90).to(&device);
+        let beyond = Tensor::full([n, n], f64::NAN, DType::F64).triu(1).to(&device);
+        let symmetric = x.tril(0) + transposed(&x.tril(-1));
+        let (values, vectors) = (x.tril(0) + &beyond).eigh();
+        lazuli::eval([&values, &vectors]).unwrap();
+        assert_small(&(symmetric.eigvalsh() - &values), largest(&values), 10.0);
+        let same = (&vectors * &values).matmul(transposed(&vectors));
+        assert_small(&(same - &symmetric), largest(&values), 20.0 * n as f64);
+        let t = x.tril(0) + Tensor::eye(n, DType::F64) * 4.0;
+        let solved = (&t + &beyond).solve_triangular(&x, false, true, false);
+        assert_small(&(t.matmul(&solved) - &x), largest(&t) * largest(&solved), 10.0 * n as f64);
+    }
+    // Operands on two devices are not mixed.
+    let (here, there) = (Tensor::eye(9, DType::F32).to(&device), Tensor::ones([9, 2], DType::F32));
+    let there = there.to(&Device::cpu_virtual(1));
+    let fft = here.rfft(0).0.fft(&here.rfft(0).0.to(&Device::cpu_virtual(1)), 1).0;
+    for mixed in
+        [here.solve(&there), here.lstsq(&there), here.solve_triangular(&there, true, true, false), fft]
+    {
+        let error = mixed.shape().unwrap_err().to_string();
+        assert!(error.contains("operands are on cpu"), "{error}");
+    }
+}
+
 /// What kernels need before a library and after it is computed once, and stored unless it costs next to nothing.
 #[test]
 fn what_a_library_waits_for_is_computed_once() {

@@ -7,4 +7,4 @@ mod numbers;
 pub(crate) mod tensor;
 
 pub use tensor::Tensor;
-pub(crate) use tensor::{Recipe, Results, Rule, Sources, State, Steps, TensorNode, is_addressable};
+pub(crate) use tensor::{Recipe, Results, Rule, Sources, State, Steps, TensorNode, is_addressable, together};

@@ -177,6 +177,17 @@ pub(crate) fn is_addressable(shape: &[usize]) -> bool {
     elements.is_some_and(|elements| elements <= i64::MAX as usize / 16)
 }
 
+/// The device of what is computed on this one and of another operand; an error if they are on two.
+pub(crate) fn together(device: Option<Device>, operand: &Tensor) -> Result<Option<Device>, String> {
+    match (device, operand.node.device) {
+        (Some(a), Some(b)) if a != b => {
+            Err(format!("operands are on {a} and {b}; move one with .to(&device)"))
+        }
+        (None, own) => Ok(own),
+        (Some(_), _) => Ok(device),
+    }
+}
+
 impl TensorNode {
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -297,13 +308,7 @@ impl Tensor {
             let own = &source.node.shape;
             let is_broadcast = is_elementwise && own != shape && own.broadcasts_to(shape);
             types.push((if is_broadcast { shape } else { own }, source.node.dtype));
-            match (device, source.node.device) {
-                (Some(a), Some(b)) if a != b => {
-                    return Err(invalid(format!("operands are on {a} and {b}; move one with .to(&device)")));
-                }
-                (None, own) => device = own,
-                (Some(_), _) => {}
-            }
+            device = together(device, source).map_err(invalid)?;
         }
         if !is_addressable(shape) {
             return Err(invalid(format!("shape {shape} has more elements than can be addressed")));

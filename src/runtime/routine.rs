@@ -2,12 +2,14 @@
 
 mod batch;
 mod lines;
+mod resources;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use self::batch::Batch;
 pub(crate) use self::batch::Matrices;
+use self::resources::{COPIES, cost, ensure_room};
 use bytemuck::Pod;
 use lazuli_codegen::DType;
 use lazuli_routines::{Lines, Matrix};
@@ -15,7 +17,7 @@ pub(crate) use lazuli_routines::{MatrixShape, Routine, Transform};
 use smallvec::SmallVec;
 
 use super::buffer::Buffer;
-use super::cpu::{Cost, in_parallel};
+use super::cpu::in_parallel;
 use super::host::HostBuffer;
 use crate::{Error, Result};
 
@@ -54,7 +56,7 @@ impl Once {
             none => none.insert(run()?),
         };
         let result = results.get(number).cloned();
-        result.ok_or_else(|| Error::internal("linear algebra", "a result that there is none of"))
+        result.ok_or_else(|| Error::internal("routines", "a result that there is none of"))
     }
 }
 
@@ -65,13 +67,13 @@ impl Once {
 pub(crate) fn run(routine: Routine, dtype: DType, sources: &[Matrices<'_>]) -> Result<SmallVec<[Buffer; 3]>> {
     match (routine, dtype) {
         (Routine::Fourier { transform, down }, DType::F32) => {
-            lines::run((transform, down), sources, &|transform, length| {
+            lines::run(transform, down, sources, &|transform, length| {
                 let mut lines = Lines::<f32>::new(transform, length);
                 Box::new(move |re, im, to_re, to_im| lines.one(re, im, to_re, to_im))
             })
         }
         (Routine::Fourier { transform, down }, DType::F64) => {
-            lines::run((transform, down), sources, &|transform, length| {
+            lines::run(transform, down, sources, &|transform, length| {
                 let mut lines = Lines::<f64>::new(transform, length);
                 Box::new(move |re, im, to_re, to_im| lines.one(re, im, to_re, to_im))
             })
@@ -90,21 +92,22 @@ fn run_by<T: Pod + Sync>(
     sources: &[Matrices<'_>],
     of_one: OfOne<T>,
 ) -> Result<SmallVec<[Buffer; 3]>> {
-    static COST: Cost = Cost::new();
     let batches: SmallVec<[Batch<'_, T>; 2]> = sources.iter().map(Batch::new).collect::<Result<_>>()?;
     let (first, beside) = match &batches[..] {
         [first] => (first, None),
         [first, beside] if beside.count() == first.count() => (first, Some(beside)),
-        _ => return Err(Error::internal("linear algebra", "matrices that do not fit")),
+        _ => return Err(Error::internal("routines", "matrices that do not fit")),
     };
     let width = beside.map_or(0, |beside| beside.shape[1]);
     let parts = routine.parts(first.shape, width).into_iter();
     let sizes: SmallVec<[usize; 3]> = parts.map(|part| part.iter().product()).collect();
     let count = first.count();
+    let elements = first.shape.iter().product::<usize>();
+    ensure_room::<T>(elements.saturating_mul(COPIES), count)?;
     let results = sizes.iter().map(|size| HostBuffer::allocate(count * size * size_of::<T>()).map(Arc::new));
     let results: SmallVec<[Arc<HostBuffer>; 3]> = results.collect::<Result<_>>()?;
     let places: SmallVec<[usize; 3]> = results.iter().map(|result| result.as_ptr() as usize).collect();
-    in_parallel(count as u64, &COST, &|first_matrix, end| {
+    in_parallel(count as u64, cost(routine, elements), &|first_matrix, end| {
         for number in first_matrix as usize..end as usize {
             let mut to: SmallVec<[&mut [T]; 3]> = SmallVec::new();
             for (&place, &size) in places.iter().zip(&sizes) {

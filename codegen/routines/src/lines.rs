@@ -13,8 +13,9 @@ use crate::transform::Transform;
 /// Tables are as long as the lines: of so many lengths they are kept.
 const MOST_KEPT: usize = 32;
 
-/// For so many threads the memory of a line is kept.
+/// For so many threads the memory of a line is kept, if it is no more than these bytes.
 const MOST_ROOMS: usize = 16;
+const MOST_BYTES: usize = 32 << 20;
 
 /// What transforms lines of one length.
 enum Kind<T> {
@@ -38,6 +39,12 @@ struct Room<T> {
     line: Vec<Complex<T>>,
     real: Vec<T>,
     scratch: Vec<Complex<T>>,
+}
+
+impl<T> Room<T> {
+    fn bytes(&self) -> usize {
+        (2 * (self.line.len() + self.scratch.len()) + self.real.len()) * size_of::<T>()
+    }
 }
 
 /// What is known of a length: what transforms its lines, and memory that nobody uses now. Long lines would take longer to get it
@@ -68,6 +75,7 @@ impl<T: FftNum> Drop for Lines<T> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = kept.get_mut(&self.of)
             && known.rooms.len() < MOST_ROOMS
+            && self.room.bytes() <= MOST_BYTES
         {
             let none = Room { line: Vec::new(), real: Vec::new(), scratch: Vec::new() };
             known.rooms.push(std::mem::replace(&mut self.room, none));

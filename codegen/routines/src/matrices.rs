@@ -129,13 +129,19 @@ fn one<T: Real>(routine: Routine, x: MatRef<'_, T>, b: Option<MatRef<'_, T>>, to
                 }
             }
         }
-        _ if !x.is_all_finite() => fill(to),
+        (Routine::Eigenvalues | Routine::Eigenvectors, _) => {
+            let lower = Mat::from_fn(x.nrows(), x.ncols(), |i, j| if j <= i { x[(i, j)] } else { T::ZERO });
+            spectrum(routine, lower.as_ref(), to);
+        }
         _ => spectrum(routine, x, to),
     }
 }
 
-/// Eigenvalues and singular values of what is finite.
+/// Eigenvalues and singular values, which there are of what is finite.
 fn spectrum<T: Real>(routine: Routine, x: MatRef<'_, T>, to: &mut [&mut [T]]) {
+    if !x.is_all_finite() {
+        return fill(to);
+    }
     // So that squares are in range.
     let scale = x.norm_max().scale();
     let scaled = Mat::from_fn(x.nrows(), x.ncols(), |i, j| x[(i, j)] / scale);
@@ -223,15 +229,15 @@ fn cholesky<T: Real>(x: MatRef<'_, T>, to: &mut [T]) {
     }
     // The columns that there are, one after the other: the library stops at the first that it has no root for.
     for j in 0..n {
-        let mut rest: Vec<T> = (0..n).map(|i| if i < j { T::ZERO } else { x[(i, j)] }).collect();
-        for before in 0..j {
-            let factor = to[(j, before)];
-            (j..n).for_each(|i| rest[i] -= to[(i, before)] * factor);
+        (0..j).for_each(|i| to[(i, j)] = T::ZERO);
+        for i in j..n {
+            let rest = (0..j).fold(x[(i, j)], |rest, before| rest - to[(i, before)] * to[(j, before)]);
+            to[(i, j)] = match i == j {
+                true if rest > T::ZERO => rest.root(),
+                true => T::NAN,
+                false => rest / to[(j, j)],
+            };
         }
-        let root = if rest[j] > T::ZERO { rest[j].root() } else { T::NAN };
-        rest.iter_mut().skip(j).for_each(|x| *x /= root);
-        rest[j] = root;
-        (0..n).for_each(|i| to[(i, j)] = rest[i]);
     }
 }
 
@@ -296,11 +302,12 @@ impl<T: Real> Elimination<T> {
             if pivot == T::ZERO {
                 continue;
             }
-            for i in k + 1..m {
-                let factor = triangles[(i, k)] / pivot;
-                triangles[(i, k)] = factor;
-                for j in k + 1..n {
-                    let part = factor * triangles[(k, j)];
+            (k + 1..m).for_each(|i| triangles[(i, k)] /= pivot);
+            // Columns lie one after the other.
+            for j in k + 1..n {
+                let top = triangles[(k, j)];
+                for i in k + 1..m {
+                    let part = triangles[(i, k)] * top;
                     triangles[(i, j)] -= part;
                 }
             }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use bytemuck::Pod;
-use lazuli_routines::Transform;
+use lazuli_routines::{Routine, Transform};
 use smallvec::SmallVec;
 
 use super::batch::{Matrices, elements};
+use super::resources::{COPIES, cost, ensure_room};
 use crate::runtime::buffer::Buffer;
-use crate::runtime::cpu::{Cost, in_parallel};
+use crate::runtime::cpu::in_parallel;
 use crate::runtime::host::HostBuffer;
 use crate::{Error, Result};
 
@@ -42,11 +43,11 @@ impl Lie {
 }
 
 pub(super) fn run<T: Pod + Sync + Send>(
-    (transform, down): (Transform, bool),
+    transform: Transform,
+    down: bool,
     sources: &[Matrices<'_>],
     new: &(dyn Fn(Transform, usize) -> OfLine<T> + Sync),
 ) -> Result<SmallVec<[Buffer; 3]>> {
-    static COST: Cost = Cost::new();
     let wrong = || Error::internal("Fourier transforms", "a batch that is none of such lines");
     let (re, im) = match sources {
         [re] => (elements::<T>(re)?, &[][..]),
@@ -64,6 +65,8 @@ pub(super) fn run<T: Pod + Sync + Send>(
     }
     let lines = re.len() / from.length;
     let parts = if matches!(transform, Transform::HalfBack { .. }) { 1 } else { 2 };
+    // Complex numbers, and as much again for lengths without small factors.
+    ensure_room::<T>(from.length.max(to.length).saturating_mul(2 * COPIES), lines)?;
     let bytes = lines * to.length * size_of::<T>();
     let results = (0..parts).map(|_| HostBuffer::allocate(bytes).map(Arc::new));
     let results: SmallVec<[Arc<HostBuffer>; 3]> = results.collect::<Result<_>>()?;
@@ -72,7 +75,8 @@ pub(super) fn run<T: Pod + Sync + Send>(
     let together = if down { COLUMNS.min(n) } else { 1 };
     let in_matrix = from.neighbours.div_ceil(together);
     let blocks = lines / from.neighbours * in_matrix;
-    in_parallel(blocks as u64, &COST, &|first, end| {
+    let cost = cost(Routine::Fourier { transform, down }, from.length);
+    in_parallel(blocks as u64, cost, &|first, end| {
         let mut one = new(transform, from.length);
         let room =
             |is_needed: bool, lie: Lie| vec![T::zeroed(); if is_needed { lie.pitch() * together } else { 0 }];

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::call::Call;
 use crate::graph::op::{Op, View};
-use crate::recording::{Recipe, Results, Sources, State, Steps};
+use crate::recording::{Recipe, Results, Sources, State, Steps, together};
 use crate::runtime::routine::{MatrixShape, Once, Routine};
 use crate::{Result, Shape, Tensor, settings};
 
@@ -71,7 +71,8 @@ pub(crate) fn made(
     let Some(first) = sources.first() else { return call.fail("needs matrices") };
     let (shape, dtype) = first.tensor.known()?;
     let batch = &shape[..shape.rank().saturating_sub(2)];
-    let device = sources.iter().find_map(|source| source.tensor.node.device);
+    let device = sources.iter().try_fold(None, |device, source| together(device, &source.tensor));
+    let device = device.map_err(|message| call.error(message))?;
     let transposed: SmallVec<[bool; 2]> = sources.iter().map(|source| source.is_transposed).collect();
     let once = Arc::new(Once::new(routine, transposed.clone()));
     let steps = Arc::new(Steps::new(move |read| {

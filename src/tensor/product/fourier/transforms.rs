@@ -15,8 +15,7 @@ use crate::{Result, Tensor};
 /// Along the last axis.
 pub(super) fn forward(call: Call, re: &Tensor, im: Option<&Tensor>) -> Result<Complex> {
     let parts: SmallVec<[&Tensor; 2]> = std::iter::once(re).chain(im).collect();
-    let by_library = || transformed(call, Transform::Forward, &parts, whole_by_steps);
-    match (length(re) > DIRECT).then(by_library).transpose()?.flatten() {
+    match transformed(call, Transform::Forward, &parts, whole_by_steps)? {
         Some(results) => complex(call, &results, &parts, false),
         None => pair(call, whole_by_steps(call, &owned(&parts), Transform::Forward)?),
     }
@@ -24,8 +23,7 @@ pub(super) fn forward(call: Call, re: &Tensor, im: Option<&Tensor>) -> Result<Co
 
 /// [`forward`], backwards, over how many there are.
 pub(super) fn inverse(call: Call, re: &Tensor, im: &Tensor) -> Result<Complex> {
-    let by_library = || transformed(call, Transform::Back, &[re, im], whole_by_steps);
-    match (length(re) > DIRECT).then(by_library).transpose()?.flatten() {
+    match transformed(call, Transform::Back, &[re, im], whole_by_steps)? {
         Some(results) => complex(call, &results, &[re, im], true),
         None => pair(call, whole_by_steps(call, &owned(&[re, im]), Transform::Back)?),
     }
@@ -33,8 +31,7 @@ pub(super) fn inverse(call: Call, re: &Tensor, im: &Tensor) -> Result<Complex> {
 
 /// Of real numbers.
 pub(super) fn forward_half(call: Call, x: &Tensor) -> Result<Complex> {
-    let by_library = || transformed(call, Transform::Half, &[x], half_by_steps);
-    match (length(x) > DIRECT).then(by_library).transpose()?.flatten() {
+    match transformed(call, Transform::Half, &[x], half_by_steps)? {
         Some(results) => half(call, &results, x),
         None => pair(call, half_by_steps(call, &owned(&[x]), Transform::Half)?),
     }
@@ -47,8 +44,7 @@ pub(super) fn inverse_half(call: Call, re: &Tensor, im: &Tensor, n: usize) -> Re
         return call
             .fail(format!("{n} real numbers have {half} results, got {}: pad or cut the axis", length(re)));
     }
-    let by_library = || transformed(call, Transform::HalfBack { n }, &[re, im], half_by_steps);
-    match (n > DIRECT).then(by_library).transpose()?.flatten() {
+    match transformed(call, Transform::HalfBack { n }, &[re, im], half_by_steps)? {
         Some(results) => real(call, &results, [re, im]),
         None => {
             let results = half_by_steps(call, &owned(&[re, im]), Transform::HalfBack { n })?;
@@ -68,19 +64,36 @@ fn pair(call: Call, results: Results) -> Result<Complex> {
     }
 }
 
-/// The transform of parts along the last axis, if a library takes them: of lines that are more than a product with a matrix. `steps`
-/// make the same.
+/// Real numbers in lines shorter than this are one product with a matrix in less time than the library takes, where there are many lines
+/// (`benches/README.md`).
+const SHORT: usize = 32;
+const MANY_LINES: usize = 1000;
+
+/// Whether a library transforms parts along the last axis.
+fn is_by_library(transform: Transform, parts: &[&Tensor]) -> bool {
+    let Some(&first) = parts.first() else { return false };
+    let (n, is_real) = match transform {
+        Transform::Forward | Transform::Back => (length(first), false),
+        Transform::Half => (length(first), true),
+        Transform::HalfBack { n } => (n, true),
+    };
+    let elements = first.node.shape.elements();
+    let is_many = || elements / length(first).max(1) >= MANY_LINES;
+    let is_product = n <= DIRECT || is_real && n < SHORT && is_many();
+    // A function that is called often has kernels for its lengths, which take less than several stages would; not for primes.
+    let is_kept = || is_traced() && passes::radices(n).is_some();
+    elements > 0 && !is_product && !is_kept() && parts.iter().all(|x| takes(x))
+}
+
+/// The transform of parts along the last axis, if a library takes them. `steps` make the same.
 fn transformed(
     call: Call,
     transform: Transform,
     parts: &[&Tensor],
     steps: fn(Call, &[Tensor], Transform) -> Result<Results>,
 ) -> Result<Option<Results>> {
-    let is_empty = |x: &&Tensor| x.node.shape.elements() == 0;
     parts.iter().try_for_each(|x| x.validity())?;
-    // A function that is called often has kernels for its lengths, which take less than several stages would; not for primes.
-    let has_kernels = || parts.iter().all(|x| passes::radices(length(x)).is_some());
-    if is_traced() && has_kernels() || !parts.iter().all(|x| takes(x)) || parts.iter().any(is_empty) {
+    if !is_by_library(transform, parts) {
         return Ok(None);
     }
     let is_line = parts.iter().any(|x| x.node.shape.rank() == 1);
