@@ -113,7 +113,7 @@ pub(crate) fn pending(tensors: &[Tensor]) -> Vec<Vec<Tensor>> {
         if leave {
             let ready = |source: &Tensor| seen.get(&Arc::as_ptr(&source.node)).copied();
             let mut round = sources.iter().filter_map(ready).max().unwrap_or(0);
-            if recipe.is_apart(&sources) {
+            if recipe.is_external(&sources) {
                 if rounds.len() == round {
                     rounds.push(Vec::new());
                 }

@@ -11,7 +11,7 @@ use super::joins;
 use crate::debug::{self, Level};
 use crate::recording::{Recipe, Sources, State, Tensor, TensorNode};
 use crate::runtime::buffer::Buffer;
-use crate::runtime::routine::{self, Matrices, Once};
+use crate::runtime::routine::{self, Invocation, Matrices};
 use crate::{DType, Error, Result, Shape};
 
 /// Whether a tensor is what a library makes, and has not made yet.
@@ -43,14 +43,15 @@ pub(super) fn carry_out(
 }
 
 fn make(tensor: &Tensor) -> Result<()> {
-    let State::Recorded(Recipe::Routine { once, number, .. }, sources) = tensor.node.state().clone() else {
+    let State::Recorded(Recipe::Routine { invocation, number, .. }, sources) = tensor.node.state().clone()
+    else {
         return Ok(());
     };
-    let made = once.result(number, || {
+    let made = invocation.result(number, || {
         let source =
             |source: &Tensor| Ok(Source { shape: source.node.shape.clone(), buffer: source.buffer()? });
         let sources = sources.iter().map(source).collect::<Result<SmallVec<[Source; 2]>>>()?;
-        carried_out(&once, tensor.node.dtype, &sources)
+        carried_out(&invocation, tensor.node.dtype, &sources)
     });
     tensor.settle(made?);
     Ok(())
@@ -66,11 +67,15 @@ pub(super) struct Source {
 ///
 /// # Errors
 /// [`Error::OutOfMemory`].
-pub(super) fn carried_out(once: &Once, dtype: DType, sources: &[Source]) -> Result<SmallVec<[Buffer; 3]>> {
+pub(super) fn carried_out(
+    invocation: &Invocation,
+    dtype: DType,
+    sources: &[Source],
+) -> Result<SmallVec<[Buffer; 3]>> {
     let start = Instant::now();
     let buffers = sources.iter().map(|source| source.buffer.to_host()).collect::<Result<Vec<_>>>()?;
     let mut matrices: SmallVec<[Matrices<'_>; 2]> = SmallVec::new();
-    for ((source, buffer), &is_transposed) in sources.iter().zip(&buffers).zip(&once.transposed) {
+    for ((source, buffer), &is_transposed) in sources.iter().zip(&buffers).zip(&invocation.transposed) {
         let [.., mut m, mut n] = source.shape[..] else {
             return Err(Error::internal("routines", "a routine of no matrices"));
         };
@@ -79,11 +84,11 @@ pub(super) fn carried_out(once: &Once, dtype: DType, sources: &[Source]) -> Resu
         }
         matrices.push(Matrices { buffer, shape: [m, n], is_transposed });
     }
-    let results = routine::run(once.routine, dtype, &matrices)?;
+    let results = routine::run(invocation.routine, dtype, &matrices)?;
     debug::print(Level::Timings, || {
         let of: Vec<String> = sources.iter().map(|source| source.shape.to_string()).collect();
         let seconds = start.elapsed().as_secs_f64();
-        format!("cpu: {:?} of {} by a library, {:.1} µs", once.routine, of.join(" and "), seconds * 1e6)
+        format!("cpu: {:?} of {} by a library, {:.1} µs", invocation.routine, of.join(" and "), seconds * 1e6)
     });
     Ok(results)
 }

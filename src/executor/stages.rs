@@ -16,7 +16,7 @@ use crate::recording::{Recipe, State, Tensor, TensorNode};
 use crate::runtime::backend::Backend;
 use crate::runtime::buffer::{Buffer, Buffers};
 use crate::runtime::device::Device;
-use crate::runtime::routine::Once;
+use crate::runtime::routine::Invocation;
 use crate::{Error, Fusion, Result};
 
 /// A function's graphs, ready to run.
@@ -36,7 +36,7 @@ struct Stage {
 
 /// What a library makes.
 struct Call {
-    once: Arc<Once>,
+    invocation: Arc<Invocation>,
     /// The tensors that it is of, and where their values are.
     sources: SmallVec<[(Tensor, Value); 2]>,
     /// Which of its results are read.
@@ -131,7 +131,7 @@ fn independent(results: &[Tensor]) -> Vec<Tensor> {
         let State::Recorded(recipe, sources) = &*state else { continue };
         follows[number] = matches!(recipe, Recipe::CallInput)
             || history.sources(number).iter().any(|&source| follows[source]);
-        if !follows[number] && recipe.is_apart(sources) {
+        if !follows[number] && recipe.is_external(sources) {
             independent.push(tensor.clone());
         }
     }
@@ -152,9 +152,10 @@ impl Stage {
             let is_it = |other: &Tensor| Arc::ptr_eq(&other.node, &tensor.node);
             tensor.is_evaluated() || given.iter().any(is_it) || outputs.iter().any(is_it)
         };
-        let mut found: Vec<(Arc<Once>, SmallVec<[usize; 3]>, Tensor)> = Vec::new();
+        let mut found: Vec<(Arc<Invocation>, SmallVec<[usize; 3]>, Tensor)> = Vec::new();
         for tensor in round {
-            let State::Recorded(Recipe::Routine { once, number, .. }, sources) = tensor.node.state().clone()
+            let State::Recorded(Recipe::Routine { invocation, number, .. }, sources) =
+                tensor.node.state().clone()
             else {
                 // A copy of what has no values, which is told there.
                 evaluate(std::slice::from_ref(tensor), fusion)?;
@@ -165,9 +166,9 @@ impl Stage {
                     outputs.push(source);
                 }
             }
-            match found.iter_mut().find(|(other, _, _)| Arc::ptr_eq(other, &once)) {
+            match found.iter_mut().find(|(other, _, _)| Arc::ptr_eq(other, &invocation)) {
                 Some((_, wanted, _)) => wanted.push(number),
-                None => found.push((once, smallvec::smallvec![number], tensor.clone())),
+                None => found.push((invocation, smallvec::smallvec![number], tensor.clone())),
             }
         }
         let kernels = match outputs.is_empty() {
@@ -184,7 +185,7 @@ impl Stage {
         let slots: FxHashMap<*const TensorNode, usize> =
             given.iter().enumerate().map(|(slot, tensor)| (key(tensor), slot)).collect();
         let mut calls = Vec::new();
-        for (once, wanted, result) in found {
+        for (invocation, wanted, result) in found {
             let State::Recorded(_, sources) = result.node.state().clone() else {
                 return Err(Error::internal("compile", "a routine was carried out"));
             };
@@ -198,12 +199,12 @@ impl Stage {
             let sources = sources.into_iter().map(value).collect::<Result<_>>()?;
             let of = |number: usize| {
                 round.iter().find(|tensor| {
-                    matches!(&*tensor.node.state(), State::Recorded(Recipe::Routine { once: other, number: own, .. }, _)
-                        if Arc::ptr_eq(other, &once) && *own == number)
+                    matches!(&*tensor.node.state(), State::Recorded(Recipe::Routine { invocation: other, number: own, .. }, _)
+                        if Arc::ptr_eq(other, &invocation) && *own == number)
                 })
             };
             given.extend(wanted.iter().filter_map(|&number| of(number).cloned()));
-            calls.push(Call { once, sources, wanted, result });
+            calls.push(Call { invocation, sources, wanted, result });
         }
         Ok(Stage { kernels, calls })
     }
@@ -225,7 +226,7 @@ impl Stage {
             };
             let sources = call.sources.iter().map(source).collect::<Result<SmallVec<[Source; 2]>>>()?;
             let TensorNode { dtype, origin, location, .. } = &*call.result.node;
-            let made = carried_out(&call.once, *dtype, &sources)
+            let made = carried_out(&call.invocation, *dtype, &sources)
                 .map_err(|error| error.of_operation(origin, *location))?;
             values.extend(call.wanted.iter().filter_map(|&number| made.get(number).cloned()));
         }

@@ -50,8 +50,8 @@ pub(crate) fn build_traced(outputs: &[Tensor], stand_ins: &[Tensor]) -> Result<R
     patiently(|| attempt(outputs, stand_ins, false))
 }
 
-/// [`build`] for where no library makes anything: the steps that would make the same are recorded in its place.
-pub(crate) fn build_by_steps(outputs: &[Tensor], stand_ins: &[Tensor]) -> Result<Recording> {
+/// [`build`] for where no library makes anything: its decomposition is recorded in its place.
+pub(crate) fn build_decomposed(outputs: &[Tensor], stand_ins: &[Tensor]) -> Result<Recording> {
     patiently(|| attempt(outputs, stand_ins, true))
 }
 
@@ -74,7 +74,11 @@ pub(super) fn patiently<T>(attempt: impl Fn() -> Result<Result<T, Arc<Loan>>>) -
     }
 }
 
-fn attempt(outputs: &[Tensor], stand_ins: &[Tensor], by_steps: bool) -> Result<Result<Recording, Arc<Loan>>> {
+fn attempt(
+    outputs: &[Tensor],
+    stand_ins: &[Tensor],
+    decomposed: bool,
+) -> Result<Result<Recording, Arc<Loan>>> {
     let mut graph = Graph::with_capacity(USUAL_NODES);
     let (mut inputs, mut donated) = (Inputs::new(), SmallVec::new());
     // What stands before an operand that is not there yet.
@@ -106,7 +110,7 @@ fn attempt(outputs: &[Tensor], stand_ins: &[Tensor], by_steps: bool) -> Result<R
                     graph.add(node_of(&tensor.node, &Op::Input(inputs.len() - 1)).into(), &[])
                 }
                 State::Recorded(recipe, sources)
-                    if recipe.is_apart(sources) && !(by_steps && recipe.is_routine()) =>
+                    if recipe.is_external(sources) && !(decomposed && recipe.is_routine()) =>
                 {
                     inputs.push(None);
                     donated.push(false);
@@ -122,8 +126,8 @@ fn attempt(outputs: &[Tensor], stand_ins: &[Tensor], by_steps: bool) -> Result<R
                     let result;
                     let read = match recipe {
                         Recipe::Derived(_) => &sources[..sources.len().min(1)],
-                        Recipe::Routine { number, steps, .. } => {
-                            result = steps.result(*number, sources)?;
+                        Recipe::Routine { number, decomposition, .. } => {
+                            result = decomposition.result(*number, sources)?;
                             std::slice::from_ref(&result)
                         }
                         _ => sources,

@@ -111,7 +111,9 @@ impl Visit {
                 let is_donated = node.is_donated.load(Ordering::Relaxed);
                 self.input(&tensor, Some(buffer.clone()), is_donated);
             }
-            State::Recorded(recipe, sources) if recipe.is_apart(sources) => self.input(&tensor, None, false),
+            State::Recorded(recipe, sources) if recipe.is_external(sources) => {
+                self.input(&tensor, None, false)
+            }
             State::Recorded(Recipe::Op(op), sources) => {
                 self.computed(node);
                 self.operation(&tensor, op, sources);

@@ -7,4 +7,6 @@ mod numbers;
 pub(crate) mod tensor;
 
 pub use tensor::Tensor;
-pub(crate) use tensor::{Recipe, Results, Rule, Sources, State, Steps, TensorNode, is_addressable, together};
+pub(crate) use tensor::{
+    Decomposition, Recipe, Results, Rule, Sources, State, TensorNode, is_addressable, together,
+};

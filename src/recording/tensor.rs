@@ -11,7 +11,7 @@ use super::loan::Loan;
 use crate::graph::infer;
 use crate::graph::op::{Constant, Op};
 use crate::runtime::buffer::Buffer;
-use crate::runtime::routine::Once;
+use crate::runtime::routine::Invocation;
 use crate::{BinaryOp, DType, Device, Error, Result, Shape, SourceLocation};
 
 /// A lazily evaluated n-dimensional array: operations on it are recorded, and nothing runs until
@@ -90,7 +90,7 @@ pub(crate) enum Recipe {
     /// The sources' elements after each other along an axis, copied: all of them are computed before.
     Join { axis: usize },
     /// One of the results that a library makes of the sources' matrices, which are computed before.
-    Routine { once: Arc<Once>, number: usize, steps: Arc<Steps> },
+    Routine { invocation: Arc<Invocation>, number: usize, decomposition: Arc<Decomposition> },
     /// What a scan's step gets: it stands for the value of any position.
     StepValue,
     /// What a function gets while it is traced: it stands for the input of any call.
@@ -99,20 +99,22 @@ pub(crate) enum Recipe {
 
 pub(crate) type Sources = SmallVec<[Tensor; 3]>;
 
-/// What makes the results of a routine where there is no library for it: recorded when it is asked for.
-pub(crate) struct Steps {
-    record: Box<StepsFn>,
+/// The operations that make a routine's results where no library does: recorded when they are asked for.
+pub(crate) struct Decomposition {
+    record: Box<DecompositionFn>,
     recorded: OnceLock<Result<Results>>,
 }
 
-type StepsFn = dyn Fn(&[Tensor]) -> Result<Results> + Send + Sync;
+type DecompositionFn = dyn Fn(&[Tensor]) -> Result<Results> + Send + Sync;
 
 /// Of a routine.
 pub(crate) type Results = SmallVec<[Tensor; 3]>;
 
-impl Steps {
-    pub(crate) fn new(record: impl Fn(&[Tensor]) -> Result<Results> + Send + Sync + 'static) -> Steps {
-        Steps { record: Box::new(record), recorded: OnceLock::new() }
+impl Decomposition {
+    pub(crate) fn new(
+        record: impl Fn(&[Tensor]) -> Result<Results> + Send + Sync + 'static,
+    ) -> Decomposition {
+        Decomposition { record: Box::new(record), recorded: OnceLock::new() }
     }
 
     /// One of the results, of a routine's sources.
@@ -123,9 +125,9 @@ impl Steps {
     }
 }
 
-impl fmt::Debug for Steps {
+impl fmt::Debug for Decomposition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Steps")
+        f.write_str("Decomposition")
     }
 }
 
@@ -148,7 +150,7 @@ impl Recipe {
     }
 
     /// Whether no kernel makes it, but a copy of what is computed before, not that of constants, which are anywhere; or a library.
-    pub(crate) fn is_apart(&self, sources: &Sources) -> bool {
+    pub(crate) fn is_external(&self, sources: &Sources) -> bool {
         match self {
             Recipe::Transfer => sources.iter().all(|source| source.node.device.is_some()),
             Recipe::Join { .. } | Recipe::Routine { .. } => true,

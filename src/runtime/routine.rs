@@ -22,22 +22,22 @@ use super::host::HostBuffer;
 use crate::{Error, Result};
 
 /// A routine with its matrices, whose results are tensors of their own: who comes first runs it for all of them.
-pub(crate) struct Once {
+pub(crate) struct Invocation {
     pub(crate) routine: Routine,
     /// Which of the sources are the transposes of what it is of.
     pub(crate) transposed: SmallVec<[bool; 2]>,
     results: Mutex<Option<SmallVec<[Buffer; 3]>>>,
 }
 
-impl fmt::Debug for Once {
+impl fmt::Debug for Invocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.routine.fmt(f)
     }
 }
 
-impl Once {
-    pub(crate) fn new(routine: Routine, transposed: SmallVec<[bool; 2]>) -> Once {
-        Once { routine, transposed, results: Mutex::default() }
+impl Invocation {
+    pub(crate) fn new(routine: Routine, transposed: SmallVec<[bool; 2]>) -> Invocation {
+        Invocation { routine, transposed, results: Mutex::default() }
     }
 
     /// One of its results, in `F32` or `F64`: of all matrices, the same on any number of threads. `run` gives the matrices, and
@@ -66,14 +66,14 @@ impl Once {
 /// [`Error::OutOfMemory`].
 pub(crate) fn run(routine: Routine, dtype: DType, sources: &[Matrices<'_>]) -> Result<SmallVec<[Buffer; 3]>> {
     match (routine, dtype) {
-        (Routine::Fourier { transform, down }, DType::F32) => {
-            lines::run(transform, down, sources, &|transform, length| {
+        (Routine::Fourier { transform, along_columns }, DType::F32) => {
+            lines::run(transform, along_columns, sources, &|transform, length| {
                 let mut lines = Lines::<f32>::new(transform, length);
                 Box::new(move |re, im, to_re, to_im| lines.one(re, im, to_re, to_im))
             })
         }
-        (Routine::Fourier { transform, down }, DType::F64) => {
-            lines::run(transform, down, sources, &|transform, length| {
+        (Routine::Fourier { transform, along_columns }, DType::F64) => {
+            lines::run(transform, along_columns, sources, &|transform, length| {
                 let mut lines = Lines::<f64>::new(transform, length);
                 Box::new(move |re, im, to_re, to_im| lines.one(re, im, to_re, to_im))
             })

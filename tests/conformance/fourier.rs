@@ -262,7 +262,7 @@ fn joins_of_what_others_lie_between() {
 /// By a library on a CPU; a function that is traced has kernels. Of lines and columns, numbers with small factors and primes, and their
 /// gradients.
 #[test]
-fn steps_and_a_library_agree() {
+fn a_library_and_the_decomposition_agree() {
     type Results = (Vec<Tensor>, (Tensor, Tensor));
     for shape in [vec![17], vec![3, 20], vec![24, 5], vec![2, 18, 31]] {
         for axis in 0..shape.len() as isize {
@@ -280,14 +280,14 @@ fn steps_and_a_library_agree() {
             };
             let data = |seed| floats(&Device::cpu(), DType::F64, shape.clone(), 1.0, seed);
             let (x, y) = (data(1), data(2));
-            let (steps, of_steps) = lazuli::compile(all).call((&x, &y)).unwrap();
+            let (composed, of_composed) = lazuli::compile(all).call((&x, &y)).unwrap();
             let (made, of_made) = all((x, y));
             lazuli::eval(made.iter().chain([&of_made.0, &of_made.1])).unwrap();
-            let gradients = [(&of_steps.0, &of_made.0), (&of_steps.1, &of_made.1)];
-            for (number, (steps, made)) in steps.iter().zip(&made).chain(gradients).enumerate() {
+            let gradients = [(&of_composed.0, &of_made.0), (&of_composed.1, &of_made.1)];
+            for (number, (composed, made)) in composed.iter().zip(&made).chain(gradients).enumerate() {
                 let what = format!("result {number} of {shape:?} along {axis}");
-                assert_eq!(steps.shape().unwrap(), made.shape().unwrap(), "{what}");
-                assert_close(&what, made, &numbers(steps), 1e-10);
+                assert_eq!(composed.shape().unwrap(), made.shape().unwrap(), "{what}");
+                assert_close(&what, made, &numbers(composed), 1e-10);
             }
         }
     }

@@ -4,60 +4,60 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use lru::LruCache;
-use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
+use realfft::RealFftPlanner;
 use rustfft::num_complex::Complex;
 use rustfft::{Fft, FftNum, FftPlanner};
 
 use crate::transform::Transform;
 
-/// Tables are as long as the lines: of so many lengths they are kept.
-const MOST_KEPT: usize = 32;
+/// Tables are as long as the lines: of so many lengths they are cached.
+const MOST_LENGTHS: usize = 32;
 
-/// For so many threads the memory of a line is kept, if it is no more than these bytes.
-const MOST_ROOMS: usize = 16;
+/// For so many threads the workspace of a length stays, if it is no more than these bytes.
+const MOST_IDLE: usize = 16;
 const MOST_BYTES: usize = 32 << 20;
 
 /// What transforms lines of one length.
 enum Kind<T> {
-    Whole(Arc<dyn Fft<T>>),
-    Half(Arc<dyn RealToComplex<T>>),
-    HalfBack(Arc<dyn ComplexToReal<T>>),
+    ComplexToComplex(Arc<dyn Fft<T>>),
+    RealToComplex(Arc<dyn realfft::RealToComplex<T>>),
+    ComplexToReal(Arc<dyn realfft::ComplexToReal<T>>),
 }
 
 impl<T> Clone for Kind<T> {
     fn clone(&self) -> Kind<T> {
         match self {
-            Kind::Whole(plan) => Kind::Whole(plan.clone()),
-            Kind::Half(plan) => Kind::Half(plan.clone()),
-            Kind::HalfBack(plan) => Kind::HalfBack(plan.clone()),
+            Kind::ComplexToComplex(plan) => Kind::ComplexToComplex(plan.clone()),
+            Kind::RealToComplex(plan) => Kind::RealToComplex(plan.clone()),
+            Kind::ComplexToReal(plan) => Kind::ComplexToReal(plan.clone()),
         }
     }
 }
 
 /// The memory that a line takes on its way.
-struct Room<T> {
+struct Workspace<T> {
     line: Vec<Complex<T>>,
     real: Vec<T>,
     scratch: Vec<Complex<T>>,
 }
 
-impl<T> Room<T> {
+impl<T> Workspace<T> {
     fn bytes(&self) -> usize {
         (2 * (self.line.len() + self.scratch.len()) + self.real.len()) * size_of::<T>()
     }
 }
 
-/// What is known of a length: what transforms its lines, and memory that nobody uses now. Long lines would take longer to get it
-/// from the system than to be transformed.
-struct Known<T> {
+/// Of a length: what transforms its lines, and workspaces that nobody uses now. Long lines would take longer to get memory from the
+/// system than to be transformed.
+struct Entry<T> {
     kind: Kind<T>,
-    rooms: Vec<Room<T>>,
+    idle: Vec<Workspace<T>>,
 }
 
-type Kept<T> = Mutex<LruCache<(Transform, usize), Known<T>>>;
+type Cache<T> = Mutex<LruCache<(Transform, usize), Entry<T>>>;
 
-fn kept<T>() -> Kept<T> {
-    Mutex::new(LruCache::new(NonZeroUsize::new(MOST_KEPT).unwrap_or(NonZeroUsize::MIN)))
+fn cache<T>() -> Cache<T> {
+    Mutex::new(LruCache::new(NonZeroUsize::new(MOST_LENGTHS).unwrap_or(NonZeroUsize::MIN)))
 }
 
 /// A transform of lines of one length.
@@ -66,63 +66,67 @@ pub struct Lines<T: FftNum> {
     kind: Kind<T>,
     /// What an inverse is multiplied with.
     scale: Option<T>,
-    room: Room<T>,
-    kept: &'static Kept<T>,
+    workspace: Workspace<T>,
+    cache: &'static Cache<T>,
 }
 
 impl<T: FftNum> Drop for Lines<T> {
     fn drop(&mut self) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = kept.get_mut(&self.of)
-            && known.rooms.len() < MOST_ROOMS
-            && self.room.bytes() <= MOST_BYTES
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = cache.get_mut(&self.of)
+            && entry.idle.len() < MOST_IDLE
+            && self.workspace.bytes() <= MOST_BYTES
         {
-            let none = Room { line: Vec::new(), real: Vec::new(), scratch: Vec::new() };
-            known.rooms.push(std::mem::replace(&mut self.room, none));
+            let none = Workspace { line: Vec::new(), real: Vec::new(), scratch: Vec::new() };
+            entry.idle.push(std::mem::replace(&mut self.workspace, none));
         }
     }
 }
 
 impl<T: FftNum> Lines<T> {
-    fn of(kept: &'static Kept<T>, transform: Transform, length: usize) -> Lines<T> {
+    fn of(cache: &'static Cache<T>, transform: Transform, length: usize) -> Lines<T> {
         let new = || {
             let kind = match transform {
-                Transform::Forward => Kind::Whole(FftPlanner::new().plan_fft_forward(length)),
-                Transform::Back => Kind::Whole(FftPlanner::new().plan_fft_inverse(length)),
-                Transform::Half => Kind::Half(RealFftPlanner::new().plan_fft_forward(length)),
-                Transform::HalfBack { n } => Kind::HalfBack(RealFftPlanner::new().plan_fft_inverse(n)),
+                Transform::Forward => Kind::ComplexToComplex(FftPlanner::new().plan_fft_forward(length)),
+                Transform::Inverse => Kind::ComplexToComplex(FftPlanner::new().plan_fft_inverse(length)),
+                Transform::RealToComplex => {
+                    Kind::RealToComplex(RealFftPlanner::new().plan_fft_forward(length))
+                }
+                Transform::ComplexToReal { n } => {
+                    Kind::ComplexToReal(RealFftPlanner::new().plan_fft_inverse(n))
+                }
             };
-            Known { kind, rooms: Vec::new() }
+            Entry { kind, idle: Vec::new() }
         };
-        let (kind, room) = {
-            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            let known = kept.get_or_insert_mut((transform, length), new);
-            (known.kind.clone(), known.rooms.pop())
+        let (kind, workspace) = {
+            let mut cache = cache.lock().unwrap_or_else(PoisonError::into_inner);
+            let entry = cache.get_or_insert_mut((transform, length), new);
+            (entry.kind.clone(), entry.idle.pop())
         };
         let inverse = |n: usize| T::from_usize(n).map(|n| T::one() / n);
         let scale = match transform {
-            Transform::Forward | Transform::Half => None,
-            Transform::Back => inverse(length),
-            Transform::HalfBack { n } => inverse(n),
+            Transform::Forward | Transform::RealToComplex => None,
+            Transform::Inverse => inverse(length),
+            Transform::ComplexToReal { n } => inverse(n),
         };
-        let new_room = || {
+        let new_workspace = || {
             let none = Complex { re: T::zero(), im: T::zero() };
             let (line, real, scratch) = match &kind {
-                Kind::Whole(plan) => (length, 0, plan.get_inplace_scratch_len()),
-                Kind::Half(plan) => (length / 2 + 1, length, plan.get_scratch_len()),
-                Kind::HalfBack(plan) => (length, plan.len(), plan.get_scratch_len()),
+                Kind::ComplexToComplex(plan) => (length, 0, plan.get_inplace_scratch_len()),
+                Kind::RealToComplex(plan) => (length / 2 + 1, length, plan.get_scratch_len()),
+                Kind::ComplexToReal(plan) => (length, plan.len(), plan.get_scratch_len()),
             };
-            Room { line: vec![none; line], real: vec![T::zero(); real], scratch: vec![none; scratch] }
+            Workspace { line: vec![none; line], real: vec![T::zero(); real], scratch: vec![none; scratch] }
         };
-        let room = room.unwrap_or_else(new_room);
-        Lines { of: (transform, length), kind, scale, room, kept }
+        let workspace = workspace.unwrap_or_else(new_workspace);
+        Lines { of: (transform, length), kind, scale, workspace, cache }
     }
 
     /// The transform of one line, which has imaginary parts unless these are of no length, as has the result.
     fn transform(&mut self, re: &[T], im: &[T], to_re: &mut [T], to_im: &mut [T]) {
-        let Room { line, real, scratch } = &mut self.room;
+        let Workspace { line, real, scratch } = &mut self.workspace;
         match &self.kind {
-            Kind::Half(_) => real.copy_from_slice(re),
+            Kind::RealToComplex(_) => real.copy_from_slice(re),
             _ if im.is_empty() => {
                 let none = T::zero();
                 line.iter_mut().zip(re).for_each(|(to, &re)| *to = Complex { re, im: none });
@@ -133,12 +137,12 @@ impl<T: FftNum> Lines<T> {
             }
         }
         match &self.kind {
-            Kind::Whole(plan) => plan.process_with_scratch(line, scratch),
-            Kind::Half(plan) => {
+            Kind::ComplexToComplex(plan) => plan.process_with_scratch(line, scratch),
+            Kind::RealToComplex(plan) => {
                 // It refuses other lengths alone.
                 let _ = plan.process_with_scratch(real, line, scratch);
             }
-            Kind::HalfBack(plan) => {
+            Kind::ComplexToReal(plan) => {
                 // What results of real numbers have no imaginary parts of, is not looked at.
                 let (last, is_even) = (line.len() - 1, plan.len().is_multiple_of(2));
                 line[0].im = T::zero();
@@ -150,7 +154,7 @@ impl<T: FftNum> Lines<T> {
         }
         let scale = self.scale.unwrap_or_else(T::one);
         match &self.kind {
-            Kind::HalfBack(_) => to_re.iter_mut().zip(&*real).for_each(|(to, &x)| *to = x * scale),
+            Kind::ComplexToReal(_) => to_re.iter_mut().zip(&*real).for_each(|(to, &x)| *to = x * scale),
             _ if to_im.is_empty() => {
                 to_re.iter_mut().zip(&*line).for_each(|(to, x)| *to = x.re * scale);
             }
@@ -169,8 +173,8 @@ macro_rules! lines {
         impl Lines<$float> {
             /// Of lines of this length, which is above 0.
             pub fn new(transform: Transform, length: usize) -> Lines<$float> {
-                static KEPT: LazyLock<Kept<$float>> = LazyLock::new(kept);
-                Lines::of(&KEPT, transform, length)
+                static CACHE: LazyLock<Cache<$float>> = LazyLock::new(cache);
+                Lines::of(&CACHE, transform, length)
             }
 
             /// The transform of one line. Its imaginary parts may be of no length, which are zeros, and so may be those of the

@@ -62,7 +62,7 @@ macro_rules! real {
 real!(f32, f64);
 
 impl<'a, T> Matrix<'a, T> {
-    fn lent(self) -> MatRef<'a, T> {
+    fn view(self) -> MatRef<'a, T> {
         let [m, n] = self.shape;
         match self.is_transposed {
             true => MatRef::from_column_major_slice(self.elements, m, n),
@@ -73,7 +73,7 @@ impl<'a, T> Matrix<'a, T> {
 
 fn guarded<T: Real>(routine: Routine, x: Matrix<'_, T>, beside: Option<Matrix<'_, T>>, to: &mut [&mut [T]]) {
     // Whatever the library thinks of a matrix.
-    let one = AssertUnwindSafe(|| one(routine, x.lent(), beside.map(Matrix::lent), to));
+    let one = AssertUnwindSafe(|| one(routine, x.view(), beside.map(Matrix::view), to));
     if catch_unwind(one).is_err() {
         fill(to);
     }

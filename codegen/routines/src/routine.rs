@@ -37,13 +37,13 @@ pub enum Routine {
     SingularVectors,
     /// The singular values alone.
     SingularValues,
-    /// A Fourier transform of each row, or, if it goes `down`, of each column. What is beside the real parts are the imaginary ones;
+    /// A Fourier transform of each row, or, if it goes `along_columns`, of each column. What is beside the real parts are the imaginary ones;
     /// so are the results, of which real numbers are one.
     Fourier {
         /// Which.
         transform: Transform,
         /// Along which axis.
-        down: bool,
+        along_columns: bool,
     },
 }
 
@@ -69,12 +69,12 @@ impl Routine {
             Routine::Eigenvalues => smallvec![smallvec![n]],
             Routine::SingularVectors => smallvec![smallvec![m, k], smallvec![k], smallvec![k, n]],
             Routine::SingularValues => smallvec![smallvec![k]],
-            Routine::Fourier { transform, down } => {
-                let shape = match down {
+            Routine::Fourier { transform, along_columns } => {
+                let shape = match along_columns {
                     true => [transform.results(m), n],
                     false => [m, transform.results(n)],
                 };
-                let parts = if matches!(transform, Transform::HalfBack { .. }) { 1 } else { 2 };
+                let parts = if matches!(transform, Transform::ComplexToReal { .. }) { 1 } else { 2 };
                 smallvec![MatrixShape::from(shape); parts]
             }
         }

@@ -6,11 +6,11 @@ pub enum Transform {
     /// `Σ x[t] * exp(-2πi * k * t / n)`, of complex numbers.
     Forward,
     /// `Σ x[k] * exp(2πi * k * t / n) / n`.
-    Back,
+    Inverse,
     /// `Forward` of real numbers, of whose results the first `n / 2 + 1` say all.
-    Half,
-    /// `Back` of these.
-    HalfBack {
+    RealToComplex,
+    /// `Inverse` of these.
+    ComplexToReal {
         /// As many real numbers as there were.
         n: usize,
     },
@@ -20,9 +20,9 @@ impl Transform {
     /// How many results there are for a line of this length.
     pub fn results(self, length: usize) -> usize {
         match self {
-            Transform::Forward | Transform::Back => length,
-            Transform::Half => length / 2 + 1,
-            Transform::HalfBack { n } => n,
+            Transform::Forward | Transform::Inverse => length,
+            Transform::RealToComplex => length / 2 + 1,
+            Transform::ComplexToReal { n } => n,
         }
     }
 }

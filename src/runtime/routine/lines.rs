@@ -22,7 +22,7 @@ pub(super) type OfLine<T> = Box<dyn FnMut(&[T], &[T], &mut [T], &mut [T])>;
 
 /// Where the lines of some matrices lie.
 #[derive(Clone, Copy)]
-struct Lie {
+struct Layout {
     length: usize,
     /// From an element to the next one.
     stride: usize,
@@ -30,7 +30,7 @@ struct Lie {
     neighbours: usize,
 }
 
-impl Lie {
+impl Layout {
     /// From one line to the next where they are brought together: lines of a power of two would crowd a few sets of a cache.
     fn pitch(self) -> usize {
         self.length + COLUMNS
@@ -44,7 +44,7 @@ impl Lie {
 
 pub(super) fn run<T: Pod + Sync + Send>(
     transform: Transform,
-    down: bool,
+    along_columns: bool,
     sources: &[Matrices<'_>],
     new: &(dyn Fn(Transform, usize) -> OfLine<T> + Sync),
 ) -> Result<SmallVec<[Buffer; 3]>> {
@@ -55,16 +55,20 @@ pub(super) fn run<T: Pod + Sync + Send>(
         _ => return Err(wrong()),
     };
     let [m, n] = sources[0].shape;
-    let lie = |length| {
-        if down { Lie { length, stride: n, neighbours: n } } else { Lie { length, stride: 1, neighbours: 1 } }
+    let layout = |length| {
+        if along_columns {
+            Layout { length, stride: n, neighbours: n }
+        } else {
+            Layout { length, stride: 1, neighbours: 1 }
+        }
     };
-    let from = lie(if down { m } else { n });
-    let to = lie(transform.results(from.length));
+    let from = layout(if along_columns { m } else { n });
+    let to = layout(transform.results(from.length));
     if from.length == 0 || !re.len().is_multiple_of(m * n) || !(im.is_empty() || im.len() == re.len()) {
         return Err(wrong());
     }
     let lines = re.len() / from.length;
-    let parts = if matches!(transform, Transform::HalfBack { .. }) { 1 } else { 2 };
+    let parts = if matches!(transform, Transform::ComplexToReal { .. }) { 1 } else { 2 };
     // Complex numbers, and as much again for lengths without small factors.
     ensure_room::<T>(from.length.max(to.length).saturating_mul(2 * COPIES), lines)?;
     let bytes = lines * to.length * size_of::<T>();
@@ -72,20 +76,21 @@ pub(super) fn run<T: Pod + Sync + Send>(
     let results: SmallVec<[Arc<HostBuffer>; 3]> = results.collect::<Result<_>>()?;
     let places: SmallVec<[usize; 2]> = results.iter().map(|result| result.as_ptr() as usize).collect();
     // Columns of one matrix alone are brought together.
-    let together = if down { COLUMNS.min(n) } else { 1 };
+    let together = if along_columns { COLUMNS.min(n) } else { 1 };
     let in_matrix = from.neighbours.div_ceil(together);
     let blocks = lines / from.neighbours * in_matrix;
-    let cost = cost(Routine::Fourier { transform, down }, from.length);
+    let cost = cost(Routine::Fourier { transform, along_columns }, from.length);
     in_parallel(blocks as u64, cost, &|first, end| {
         let mut one = new(transform, from.length);
-        let room =
-            |is_needed: bool, lie: Lie| vec![T::zeroed(); if is_needed { lie.pitch() * together } else { 0 }];
-        let mut given = [re, im].map(|part| room(down && !part.is_empty(), from));
-        let mut made = [0, 1].map(|part| room(down && part < parts, to));
+        let lines = |is_needed: bool, layout: Layout| {
+            vec![T::zeroed(); if is_needed { layout.pitch() * together } else { 0 }]
+        };
+        let mut given = [re, im].map(|part| lines(along_columns && !part.is_empty(), from));
+        let mut made = [0, 1].map(|part| lines(along_columns && part < parts, to));
         for block in first as usize..end as usize {
             let first_line = block / in_matrix * from.neighbours + block % in_matrix * together;
             let count = together.min(from.neighbours - block % in_matrix * together);
-            if !down {
+            if !along_columns {
                 // SAFETY: as below, of one line.
                 let mut to_parts =
                     places.iter().map(|&place| unsafe { line_at(place, first_line * to.length, to.length) });
@@ -101,7 +106,7 @@ pub(super) fn run<T: Pod + Sync + Send>(
                 let mut put = |line: usize, t: usize, few: &[T]| {
                     copy(few, &mut given[line * from.pitch() + t..][..few.len()]);
                 };
-                turned(from.length, count, row, &mut put);
+                transposed(from.length, count, row, &mut put);
             }
             let [given_re, given_im] = &given;
             let [made_re, made_im] = &mut made;
@@ -120,7 +125,7 @@ pub(super) fn run<T: Pod + Sync + Send>(
                     // is written by one thread. Any bits are a `T`.
                     copy(few, unsafe { line_at::<T>(place, first, few.len()) });
                 };
-                turned(count, to.length, row, &mut put);
+                transposed(count, to.length, row, &mut put);
             }
         }
     });
@@ -128,7 +133,7 @@ pub(super) fn run<T: Pod + Sync + Send>(
 }
 
 /// Puts what rows have at each of so many columns, a few neighbouring rows at a time: `put(column, first row, elements)`.
-fn turned<'a, T: Pod>(
+fn transposed<'a, T: Pod>(
     rows: usize,
     columns: usize,
     row: impl Fn(usize) -> &'a [T],

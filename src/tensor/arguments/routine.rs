@@ -1,5 +1,5 @@
-//! What libraries make of whole matrices and lines on a CPU, in the place of steps that are recorded. A step of a scan has the
-//! steps.
+//! Routines: what libraries make of whole matrices and lines on a CPU, in the place of the operations that they decompose into. In a step of
+//! a scan they are decomposed.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use smallvec::SmallVec;
 
 use super::call::Call;
 use crate::graph::op::{Op, View};
-use crate::recording::{Recipe, Results, Sources, State, Steps, together};
-use crate::runtime::routine::{MatrixShape, Once, Routine};
+use crate::recording::{Decomposition, Recipe, Results, Sources, State, together};
+use crate::runtime::routine::{Invocation, MatrixShape, Routine};
 use crate::{Result, Shape, Tensor, settings};
 
 /// Whether a library takes such a tensor.
@@ -18,15 +18,15 @@ pub(crate) fn takes(x: &Tensor) -> bool {
 }
 
 /// A tensor of matrices as a routine reads it.
-pub(crate) struct Read {
+pub(crate) struct Source {
     pub(crate) tensor: Tensor,
     /// Whether the matrices are the transposes of what it is of.
     pub(crate) is_transposed: bool,
 }
 
-impl Read {
+impl Source {
     /// What is read in memory: to swap the last two axes nothing is copied.
-    pub(crate) fn of(x: &Tensor) -> Read {
+    pub(crate) fn of(x: &Tensor) -> Source {
         let rank = x.node.shape.rank();
         let is_swap = |order: &[usize]| {
             let swapped = (0..rank).map(|at| match rank - at {
@@ -43,8 +43,8 @@ impl Read {
             _ => None,
         };
         match source {
-            Some(tensor) => Read { tensor, is_transposed: true },
-            None => Read { tensor: x.clone(), is_transposed: false },
+            Some(tensor) => Source { tensor, is_transposed: true },
+            None => Source { tensor: x.clone(), is_transposed: false },
         }
     }
 
@@ -53,15 +53,15 @@ impl Read {
     }
 }
 
-/// What the routine makes of each of the matrices, and of what is beside them, of the same batch; none of them is empty. `steps` make
-/// the same of the same.
-pub(crate) fn made(
+/// What the routine makes of each of the matrices, and of what is beside them, of the same batch; none of them is empty. `decomposition`
+/// makes the same of the same.
+pub(crate) fn record(
     call: Call,
     routine: Routine,
-    sources: &[Read],
-    steps: impl Fn(&[Tensor]) -> Result<Results> + Send + Sync + 'static,
+    sources: &[Source],
+    decomposition: impl Fn(&[Tensor]) -> Result<Results> + Send + Sync + 'static,
 ) -> Result<Results> {
-    let matrix = |source: Option<&Read>| match source.map(|read| &read.tensor.node.shape) {
+    let matrix = |source: Option<&Source>| match source.map(|read| &read.tensor.node.shape) {
         Some(shape) if shape.rank() > 1 => {
             let [rows, columns] = [shape[shape.rank() - 2], shape[shape.rank() - 1]];
             if source.is_some_and(|read| read.is_transposed) { [columns, rows] } else { [rows, columns] }
@@ -74,18 +74,20 @@ pub(crate) fn made(
     let device = sources.iter().try_fold(None, |device, source| together(device, &source.tensor));
     let device = device.map_err(|message| call.error(message))?;
     let transposed: SmallVec<[bool; 2]> = sources.iter().map(|source| source.is_transposed).collect();
-    let once = Arc::new(Once::new(routine, transposed.clone()));
-    let steps = Arc::new(Steps::new(move |read| {
+    let invocation = Arc::new(Invocation::new(routine, transposed.clone()));
+    let decomposition = Arc::new(Decomposition::new(move |read| {
         call.compose(|| {
-            let whole = read.iter().zip(&transposed).map(|(x, &is_transposed)| Read::again(x, is_transposed));
-            steps(&whole.collect::<Vec<Tensor>>())
+            let whole =
+                read.iter().zip(&transposed).map(|(x, &is_transposed)| Source::again(x, is_transposed));
+            decomposition(&whole.collect::<Vec<Tensor>>())
         })
     }));
     let read: Sources = sources.iter().map(|source| source.tensor.clone()).collect();
     let part = |(number, part): (usize, MatrixShape)| {
         let shape: Shape = batch.iter().copied().chain(part).collect();
         call.needs_addressable(&shape)?;
-        let recipe = Recipe::Routine { once: once.clone(), number, steps: steps.clone() };
+        let recipe =
+            Recipe::Routine { invocation: invocation.clone(), number, decomposition: decomposition.clone() };
         let state = State::Recorded(recipe, read.clone());
         Ok(Tensor::from_parts(shape, dtype, device, call.name(), call.location(), state))
     };

@@ -9,7 +9,7 @@ use crate::compiler::explain::{Explanation, bytes};
 use crate::executor::{self, settings};
 use crate::inspect::program::Program;
 use crate::inspect::target::Target;
-use crate::recording::build::{build, build_by_steps};
+use crate::recording::build::{build, build_decomposed};
 use crate::recording::{Recipe, Sources, State, Tensor, TensorNode};
 use crate::runtime::buffer::Buffer;
 use crate::tensor::arguments::element::{self, Element};
@@ -247,7 +247,7 @@ pub fn compile_for<'a>(tensors: impl IntoIterator<Item = &'a Tensor>, target: &T
     let target = target.clone();
     let tensors: Vec<Tensor> = tensors.into_iter().cloned().collect();
     // What a library makes on a CPU is made by kernels elsewhere.
-    let recording = if target == Target::cpu() { build(&tensors)? } else { build_by_steps(&tensors, &[])? };
+    let recording = if target == Target::cpu() { build(&tensors)? } else { build_decomposed(&tensors, &[])? };
     let settings = target.settings(fusion());
     Ok(Program::new(compiler::plan(&recording.graph, settings)?, target))
 }
@@ -285,14 +285,14 @@ pub fn explain<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Result<Expl
     }
     let recording = build(&tensors)?;
     let plan = compiler::plan(&recording.graph, settings::of(device, fusion()))?;
-    let mut before: Vec<String> = executor::pending(&tensors).iter().flatten().filter_map(apart).collect();
+    let mut before: Vec<String> = executor::pending(&tensors).iter().flatten().filter_map(external).collect();
     // Several results of one routine are made together.
     before.dedup();
     Ok(Explanation::of(&plan).after(before))
 }
 
 /// What is made apart from kernels: a join by copies, or what a library does.
-pub(crate) fn apart(tensor: &Tensor) -> Option<String> {
+pub(crate) fn external(tensor: &Tensor) -> Option<String> {
     let TensorNode { shape, dtype, origin, location, .. } = &*tensor.node;
     match &*tensor.node.state() {
         State::Recorded(Recipe::Join { .. }, parts) => {

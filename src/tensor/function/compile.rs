@@ -16,11 +16,11 @@ use crate::executor::traced::Slots;
 use crate::executor::{self, settings};
 use crate::inspect::program::Program;
 use crate::inspect::target::Target;
-use crate::recording::build::build_by_steps;
+use crate::recording::build::build_decomposed;
 use crate::recording::{Recipe, Sources, State, Tensor};
 use crate::runtime::buffer::Buffer;
 use crate::tensor::arguments::call::trace;
-use crate::tensor::ask::evaluate::apart;
+use crate::tensor::ask::evaluate::external;
 use crate::tensor::ask::evaluate::fusion;
 use crate::tuned::{self, SectionId};
 use crate::{DType, Device, Error, Fusion, Result, Shape, SourceLocation, compiler};
@@ -437,7 +437,7 @@ impl<I: Tensors, O: Tensors> Executable<I, O> {
         let settings =
             Settings { tuned: self.parts.tuned, ..settings::of(self.parts.device, self.parts.fusion) };
         let plan = compiler::plan(self.parts.stages.graph(), settings)?;
-        Ok(Explanation::of(&plan).after(self.parts.stages.made_before().filter_map(apart).collect()))
+        Ok(Explanation::of(&plan).after(self.parts.stages.made_before().filter_map(external).collect()))
     }
 
     /// The kernels for a target, without a device; as [`compile_for`](crate::compile_for).
@@ -456,7 +456,7 @@ impl<I: Tensors, O: Tensors> Executable<I, O> {
         let settings = target.settings(self.parts.fusion);
         let plan = match &self.parts.recorded {
             Some((results, stand_ins)) if *target != Target::cpu() => {
-                compiler::plan(&build_by_steps(results, stand_ins)?.graph, settings)?
+                compiler::plan(&build_decomposed(results, stand_ins)?.graph, settings)?
             }
             _ => compiler::plan(self.parts.stages.graph(), settings)?,
         };

@@ -82,12 +82,12 @@ fn both_solved(call: Call, factor: &Tensor, b: &Tensor, n: usize, upper: bool) -
 /// The lower triangle.
 fn factor(call: Call, x: &Tensor, n: usize) -> Result<Tensor> {
     match n > 0 && routine::takes_of(x, n) {
-        true => routine::only(call, Routine::Cholesky, &[x], move |x| Ok(by_steps(&x[0], n))),
-        false => Ok(by_steps(x, n)),
+        true => routine::record_one(call, Routine::Cholesky, &[x], move |x| Ok(decomposed(&x[0], n))),
+        false => Ok(decomposed(x, n)),
     }
 }
 
-fn by_steps(x: &Tensor, n: usize) -> Tensor {
+fn decomposed(x: &Tensor, n: usize) -> Tensor {
     match n {
         0 => x.clone(),
         1..=UNROLLED => joined(&of_entries(&entries(x, n, n))),

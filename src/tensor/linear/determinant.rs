@@ -70,14 +70,14 @@ fn signed_logarithm(call: Call, x: &Tensor) -> Result<(Tensor, Tensor)> {
     if let Some([_, sign, logarithm]) = by_library(call, x)? {
         return Ok((sign, logarithm));
     }
-    let [_, sign, logarithm] = by_steps(call, x)?;
+    let [_, sign, logarithm] = decomposed(call, x)?;
     sign.validity()?;
     logarithm.validity()?;
     Ok((sign, logarithm))
 }
 
 /// The determinant, its sign, and the logarithm of its magnitude.
-fn by_steps(call: Call, x: &Tensor) -> Result<[Tensor; 3]> {
+fn decomposed(call: Call, x: &Tensor) -> Result<[Tensor; 3]> {
     let (sign, pivots) = pivots(call, x)?;
     Ok([&sign * pivots.prod(-1), &sign * pivots.sign().prod(-1), pivots.abs().log().sum(-1)])
 }
@@ -88,11 +88,12 @@ fn by_library(call: Call, x: &Tensor) -> Result<Option<[Tensor; 3]>> {
     if n == 0 || !routine::takes_of(x, n) {
         return Ok(None);
     }
-    let made =
-        routine::made(call, Routine::Determinant, &[x], move |x| by_steps(call, &x[0]).map(SmallVec::from))?;
+    let made = routine::record(call, Routine::Determinant, &[x], move |x| {
+        decomposed(call, &x[0]).map(SmallVec::from)
+    })?;
     let [value, sign, logarithm] = &made[..] else { return call.fail("has no determinant") };
-    let steps = move |x: &Tensor| by_steps(call, x).map(|[value, _, logarithm]| [value, logarithm]);
-    let [value, logarithm] = routine::by_steps(call, [value, logarithm], x, steps);
+    let decomposition = move |x: &Tensor| decomposed(call, x).map(|[value, _, logarithm]| [value, logarithm]);
+    let [value, logarithm] = routine::differentiable(call, [value, logarithm], x, decomposition);
     Ok(Some([value, call.detached(sign), logarithm]))
 }
 

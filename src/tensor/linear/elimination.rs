@@ -156,14 +156,14 @@ fn exchange(x: &mut Entries, k: usize, own: usize) -> Vec<Tensor> {
 pub(super) fn solved(call: Call, a: &Tensor, b: &Tensor, n: usize, width: usize) -> Result<Tensor> {
     match width > 0 && routine::takes_of(a, n) && routine::takes(b) {
         true => {
-            let steps = move |of: &[Tensor]| Ok(solved_by_steps(&of[0], &of[1], n, width));
-            routine::only(call, Routine::Solve, &[a, b], steps)
+            let decomposition = move |of: &[Tensor]| Ok(solved_decomposed(&of[0], &of[1], n, width));
+            routine::record_one(call, Routine::Solve, &[a, b], decomposition)
         }
-        false => Ok(solved_by_steps(a, b, n, width)),
+        false => Ok(solved_decomposed(a, b, n, width)),
     }
 }
 
-fn solved_by_steps(a: &Tensor, b: &Tensor, n: usize, width: usize) -> Tensor {
+fn solved_decomposed(a: &Tensor, b: &Tensor, n: usize, width: usize) -> Tensor {
     let all = Elimination { rows: n, passive: 0, pivots: n, width: n + width };
     if n > UNROLLED {
         let done = all.run(&Tensor::cat([a, b], -1));
@@ -190,15 +190,15 @@ fn solved_by_steps(a: &Tensor, b: &Tensor, n: usize, width: usize) -> Tensor {
 /// The inverse of a matrix with `n` rows.
 pub(super) fn inverse(call: Call, a: &Tensor, n: usize) -> Result<Tensor> {
     match routine::takes_of(a, n) {
-        true => routine::only(call, Routine::Inverse, &[a], move |a| Ok(inverse_by_steps(&a[0], n))),
-        false => Ok(inverse_by_steps(a, n)),
+        true => routine::record_one(call, Routine::Inverse, &[a], move |a| Ok(inverse_decomposed(&a[0], n))),
+        false => Ok(inverse_decomposed(a, n)),
     }
 }
 
-fn inverse_by_steps(a: &Tensor, n: usize) -> Tensor {
+fn inverse_decomposed(a: &Tensor, n: usize) -> Tensor {
     let identity = identities(a, n);
     if n <= UNROLLED || n >= MANY {
-        return solved_by_steps(a, &identity, n, n);
+        return solved_decomposed(a, &identity, n, n);
     }
     // Gauss and Jordan's way: above the pivots as well, so that nothing is left to be solved.
     let mut x = lengthened(&Tensor::cat([a, &identity], -1), n);

@@ -46,18 +46,18 @@ fn least(call: Call, a: &Tensor, b: &Tensor) -> Result<Tensor> {
         return Ok(Tensor::zeros(of.of(n, width), dtype));
     }
     if width == 0 || !routine::takes_of(a, m) || !routine::takes(b) {
-        return by_steps(call, a, b);
+        return decomposed(call, a, b);
     }
-    let steps = move |of: &[Tensor]| by_steps(call, &of[0], &of[1]);
-    let x = routine::only(call, Routine::LeastSquares, &[a, b], steps)?;
+    let decomposition = move |of: &[Tensor]| decomposed(call, &of[0], &of[1]);
+    let x = routine::record_one(call, Routine::LeastSquares, &[a, b], decomposition)?;
     Ok(call.derived(&x, &[a, b], move |g, all| {
-        let x = by_steps(call, &all[1], &all[2])?;
+        let x = decomposed(call, &all[1], &all[2])?;
         let (of_a, of_b) = crate::vjp(&[x], &[g], &(all[1].clone(), all[2].clone()));
         Ok(vec![of_a, of_b])
     }))
 }
 
-fn by_steps(call: Call, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+fn decomposed(call: Call, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let Matrices { rows: m, columns: n, .. } = matrices(call, a)?;
     let width = matrices(call, b)?.columns;
     if m < n {

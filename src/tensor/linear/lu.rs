@@ -42,17 +42,18 @@ impl Tensor {
 fn lu(call: Call, x: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
     let of = matrices(call, x)?;
     if of.rows.min(of.columns) == 0 || !routine::takes_of(x, of.rows) {
-        let [p, l, u] = by_steps(call, x)?;
+        let [p, l, u] = decomposed(call, x)?;
         return Ok((p, l, u));
     }
-    let made = routine::made(call, Routine::Lu, &[x], move |x| by_steps(call, &x[0]).map(SmallVec::from))?;
+    let made =
+        routine::record(call, Routine::Lu, &[x], move |x| decomposed(call, &x[0]).map(SmallVec::from))?;
     let [p, l, u] = &made[..] else { return call.fail("has no triangles") };
-    let steps = move |x: &Tensor| by_steps(call, x).map(|[_, l, u]| [l, u]);
-    let [l, u] = routine::by_steps(call, [l, u], x, steps);
+    let decomposition = move |x: &Tensor| decomposed(call, x).map(|[_, l, u]| [l, u]);
+    let [l, u] = routine::differentiable(call, [l, u], x, decomposition);
     Ok((call.detached(p), l, u))
 }
 
-fn by_steps(call: Call, x: &Tensor) -> Result<[Tensor; 3]> {
+fn decomposed(call: Call, x: &Tensor) -> Result<[Tensor; 3]> {
     let of = matrices(call, x)?;
     let Matrices { rows: m, columns: n, dtype, .. } = of;
     let k = m.min(n);

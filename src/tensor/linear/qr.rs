@@ -42,18 +42,18 @@ pub(super) fn qr(call: Call, x: &Tensor) -> Result<(Tensor, Tensor)> {
     }
     let [q, r] = match routine::takes_of(x, m) {
         true => {
-            let made = routine::made(call, Routine::Qr, &[x], move |x| {
-                by_steps(call, &x[0]).map(SmallVec::from_iter)
+            let made = routine::record(call, Routine::Qr, &[x], move |x| {
+                decomposed(call, &x[0]).map(SmallVec::from_iter)
             })?;
             let [q, r] = &made[..] else { return call.fail("has no triangle") };
-            routine::by_steps(call, [q, r], x, move |x| by_steps(call, x))
+            routine::differentiable(call, [q, r], x, move |x| decomposed(call, x))
         }
-        false => by_steps(call, x)?,
+        false => decomposed(call, x)?,
     };
     Ok((q, r))
 }
 
-fn by_steps(call: Call, x: &Tensor) -> Result<[Tensor; 2]> {
+fn decomposed(call: Call, x: &Tensor) -> Result<[Tensor; 2]> {
     let Matrices { rows: m, columns: n, .. } = matrices(call, x)?;
     let k = m.min(n);
     let scales = scales(x);

@@ -137,14 +137,16 @@ fn values(call: Call, x: &Tensor) -> Result<Tensor> {
         return Ok(Tensor::zeros(of.of(m, 0), dtype).sum(-2));
     }
     let s = match routine::takes(x) {
-        true => routine::only(call, Routine::SingularValues, &[x], move |x| values_by_steps(call, &x[0]))?,
-        false => values_by_steps(call, x)?,
+        true => {
+            routine::record_one(call, Routine::SingularValues, &[x], move |x| values_decomposed(call, &x[0]))?
+        }
+        false => values_decomposed(call, x)?,
     };
     Ok(call.derived(&s, &[x], |g, all| of_singular_values(g, &all[1])))
 }
 
 /// Of what is not empty.
-fn values_by_steps(call: Call, x: &Tensor) -> Result<Tensor> {
+fn values_decomposed(call: Call, x: &Tensor) -> Result<Tensor> {
     let Matrices { rows: m, columns: n, .. } = matrices(call, x)?;
     let k = m.min(n);
     let (square, _) = squared(call, &if m < n { swapped(x) } else { x.clone() })?;
@@ -165,12 +167,12 @@ fn svd(call: Call, x: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
     }
     let [u, s, vh] = match routine::takes(x) {
         true => {
-            let steps = move |x: &[Tensor]| by_steps(call, &x[0]).map(SmallVec::from);
-            let made = routine::made(call, Routine::SingularVectors, &[x], steps)?;
+            let decomposition = move |x: &[Tensor]| decomposed(call, &x[0]).map(SmallVec::from);
+            let made = routine::record(call, Routine::SingularVectors, &[x], decomposition)?;
             let [u, s, vh] = &made[..] else { return call.fail("has no singular values") };
             [u, s, vh].map(Tensor::clone)
         }
-        false => by_steps(call, x)?,
+        false => decomposed(call, x)?,
     };
     let u = call.derived(&u, &[x], |g, all| of_left_vectors(g, &all[1]));
     let s = call.derived(&s, &[x], |g, all| of_singular_values(g, &all[1]));
@@ -178,7 +180,7 @@ fn svd(call: Call, x: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
 }
 
 /// Of what has as many rows as columns or more, and some.
-fn by_steps(call: Call, x: &Tensor) -> Result<[Tensor; 3]> {
+fn decomposed(call: Call, x: &Tensor) -> Result<[Tensor; 3]> {
     let n = matrices(call, x)?.columns;
     let (square, before) = squared(call, x)?;
     let (tridiagonal, basis, scale) = doubled(&square, n);

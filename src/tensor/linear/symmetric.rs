@@ -60,24 +60,24 @@ fn eigen(call: Call, x: &Tensor, with_vectors: bool) -> Result<(Tensor, Tensor)>
     let (values, vectors) = match routine::takes(x) {
         true => {
             let routine = if with_vectors { Routine::Eigenvectors } else { Routine::Eigenvalues };
-            let steps = move |x: &[Tensor]| {
-                let (values, vectors) = by_steps(call, &x[0], with_vectors)?;
+            let decomposition = move |x: &[Tensor]| {
+                let (values, vectors) = decomposed(call, &x[0], with_vectors)?;
                 Ok([values].into_iter().chain(with_vectors.then_some(vectors)).collect())
             };
-            let made = routine::made(call, routine, &[x], steps)?;
+            let made = routine::record(call, routine, &[x], decomposition)?;
             match (made.first(), made.last()) {
                 (Some(values), Some(last)) => (values.clone(), last.clone()),
                 _ => return call.fail("has no eigenvalues"),
             }
         }
-        false => by_steps(call, x, with_vectors)?,
+        false => decomposed(call, x, with_vectors)?,
     };
     let values = call.derived(&values, &[x], |g, all| of_eigenvalues(g, &all[1]));
     Ok((values, call.derived(&vectors, &[x], |g, all| of_eigenvectors(g, &all[1]))))
 }
 
 /// Of two rows and more.
-fn by_steps(call: Call, x: &Tensor, with_vectors: bool) -> Result<(Tensor, Tensor)> {
+fn decomposed(call: Call, x: &Tensor, with_vectors: bool) -> Result<(Tensor, Tensor)> {
     let n = square(call, x)?.rows;
     let x = row_numbers(n).ge(counting(n)).where_(x, swapped(x));
     // A power of two, so that squares are in range.

@@ -53,16 +53,16 @@ pub(super) fn solved(
     }
     if shape.elements() > 0 && routine::takes_of(t, n) && routine::takes(b) {
         let routine = Routine::Triangle { is_upper: upper, is_unit };
-        let steps = move |of: &[Tensor]| Ok(by_steps(&of[0], &of[1], n, upper, is_unit));
-        let x = routine::only(call, routine, &[t, b], steps)?;
+        let decomposition = move |of: &[Tensor]| Ok(decomposed(&of[0], &of[1], n, upper, is_unit));
+        let x = routine::record_one(call, routine, &[t, b], decomposition)?;
         return Ok(
             call.derived(&x, &[t, b], move |g, all| of_triangle_solved(g, &all[1], &all[0], upper, is_unit))
         );
     }
-    Ok(by_steps(t, b, n, upper, is_unit))
+    Ok(decomposed(t, b, n, upper, is_unit))
 }
 
-fn by_steps(t: &Tensor, b: &Tensor, n: usize, upper: bool, is_unit: bool) -> Tensor {
+fn decomposed(t: &Tensor, b: &Tensor, n: usize, upper: bool, is_unit: bool) -> Tensor {
     match upper {
         true => substituted(&turned(t), &b.flip(-2), n, is_unit).flip(-2),
         false => substituted(t, b, n, is_unit),

@@ -1,9 +1,9 @@
 //! Fourier transforms. There is no complex dtype: real and imaginary parts are tensors of their own.
 
+mod decomposition;
 mod frequencies;
 mod passes;
 mod several;
-mod steps;
 mod tables;
 mod transforms;
 

@@ -1,39 +1,39 @@
-//! Transforms along the last axis: by a library on a CPU, or step by step.
+//! Transforms along the last axis: by a library on a CPU, or decomposed.
 
 use smallvec::SmallVec;
 
+use super::decomposition::{DIRECT, complex_decomposed, length, real_decomposed};
 use super::passes;
-use super::steps::{DIRECT, half_by_steps, length, whole_by_steps};
 use super::tables::Complex;
 use crate::recording::Results;
 use crate::runtime::routine::{Routine, Transform};
 use crate::tensor::arguments::call::{Call, is_traced};
-use crate::tensor::arguments::routine::{Read, made, takes};
+use crate::tensor::arguments::routine::{Source, record, takes};
 use crate::tensor::make::create::counting;
 use crate::{Result, Tensor};
 
 /// Along the last axis.
 pub(super) fn forward(call: Call, re: &Tensor, im: Option<&Tensor>) -> Result<Complex> {
     let parts: SmallVec<[&Tensor; 2]> = std::iter::once(re).chain(im).collect();
-    match transformed(call, Transform::Forward, &parts, whole_by_steps)? {
+    match transformed(call, Transform::Forward, &parts, complex_decomposed)? {
         Some(results) => complex(call, &results, &parts, false),
-        None => pair(call, whole_by_steps(call, &owned(&parts), Transform::Forward)?),
+        None => pair(call, complex_decomposed(call, &owned(&parts), Transform::Forward)?),
     }
 }
 
 /// [`forward`], backwards, over how many there are.
 pub(super) fn inverse(call: Call, re: &Tensor, im: &Tensor) -> Result<Complex> {
-    match transformed(call, Transform::Back, &[re, im], whole_by_steps)? {
+    match transformed(call, Transform::Inverse, &[re, im], complex_decomposed)? {
         Some(results) => complex(call, &results, &[re, im], true),
-        None => pair(call, whole_by_steps(call, &owned(&[re, im]), Transform::Back)?),
+        None => pair(call, complex_decomposed(call, &owned(&[re, im]), Transform::Inverse)?),
     }
 }
 
 /// Of real numbers.
 pub(super) fn forward_half(call: Call, x: &Tensor) -> Result<Complex> {
-    match transformed(call, Transform::Half, &[x], half_by_steps)? {
+    match transformed(call, Transform::RealToComplex, &[x], real_decomposed)? {
         Some(results) => half(call, &results, x),
-        None => pair(call, half_by_steps(call, &owned(&[x]), Transform::Half)?),
+        None => pair(call, real_decomposed(call, &owned(&[x]), Transform::RealToComplex)?),
     }
 }
 
@@ -44,10 +44,10 @@ pub(super) fn inverse_half(call: Call, re: &Tensor, im: &Tensor, n: usize) -> Re
         return call
             .fail(format!("{n} real numbers have {half} results, got {}: pad or cut the axis", length(re)));
     }
-    match transformed(call, Transform::HalfBack { n }, &[re, im], half_by_steps)? {
+    match transformed(call, Transform::ComplexToReal { n }, &[re, im], real_decomposed)? {
         Some(results) => real(call, &results, [re, im]),
         None => {
-            let results = half_by_steps(call, &owned(&[re, im]), Transform::HalfBack { n })?;
+            let results = real_decomposed(call, &owned(&[re, im]), Transform::ComplexToReal { n })?;
             results.into_iter().next().ok_or_else(|| call.error("has no real numbers"))
         }
     }
@@ -73,9 +73,9 @@ const MANY_LINES: usize = 1000;
 fn is_by_library(transform: Transform, parts: &[&Tensor]) -> bool {
     let Some(&first) = parts.first() else { return false };
     let (n, is_real) = match transform {
-        Transform::Forward | Transform::Back => (length(first), false),
-        Transform::Half => (length(first), true),
-        Transform::HalfBack { n } => (n, true),
+        Transform::Forward | Transform::Inverse => (length(first), false),
+        Transform::RealToComplex => (length(first), true),
+        Transform::ComplexToReal { n } => (n, true),
     };
     let elements = first.node.shape.elements();
     let is_many = || elements / length(first).max(1) >= MANY_LINES;
@@ -85,12 +85,12 @@ fn is_by_library(transform: Transform, parts: &[&Tensor]) -> bool {
     elements > 0 && !is_product && !is_kept() && parts.iter().all(|x| takes(x))
 }
 
-/// The transform of parts along the last axis, if a library takes them. `steps` make the same.
+/// The transform of parts along the last axis, if a library takes them. `decomposition` makes the same.
 fn transformed(
     call: Call,
     transform: Transform,
     parts: &[&Tensor],
-    steps: fn(Call, &[Tensor], Transform) -> Result<Results>,
+    decomposition: fn(Call, &[Tensor], Transform) -> Result<Results>,
 ) -> Result<Option<Results>> {
     parts.iter().try_for_each(|x| x.validity())?;
     if !is_by_library(transform, parts) {
@@ -98,19 +98,19 @@ fn transformed(
     }
     let is_line = parts.iter().any(|x| x.node.shape.rank() == 1);
     let rows = |x: &&Tensor| if is_line { x.unsqueeze(0) } else { (*x).clone() };
-    let mut read: SmallVec<[Read; 2]> = parts.iter().map(|x| Read::of(&rows(x))).collect();
+    let mut read: SmallVec<[Source; 2]> = parts.iter().map(|x| Source::of(&rows(x))).collect();
     // Columns of what lies there, and of what is made.
-    let down = read.iter().all(|read| read.is_transposed);
-    if !down {
-        read = parts.iter().map(|x| Read { tensor: rows(x), is_transposed: false }).collect();
+    let along_columns = read.iter().all(|read| read.is_transposed);
+    if !along_columns {
+        read = parts.iter().map(|x| Source { tensor: rows(x), is_transposed: false }).collect();
     }
     read.iter_mut().for_each(|read| read.is_transposed = false);
-    let turned = move |x: &Tensor| if down { x.transpose(-1, -2) } else { x.clone() };
-    let steps = move |read: &[Tensor]| {
+    let turned = move |x: &Tensor| if along_columns { x.transpose(-1, -2) } else { x.clone() };
+    let decomposition = move |read: &[Tensor]| {
         let rows: Vec<Tensor> = read.iter().map(turned).collect();
-        Ok(steps(call, &rows, transform)?.iter().map(turned).collect())
+        Ok(decomposition(call, &rows, transform)?.iter().map(turned).collect())
     };
-    let results = made(call, Routine::Fourier { transform, down }, &read, steps)?;
+    let results = record(call, Routine::Fourier { transform, along_columns }, &read, decomposition)?;
     Ok(Some(results.iter().map(|x| if is_line { x.squeeze(0) } else { turned(x) }).collect()))
 }
 

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
 
+mod routines;
+
 use lazuli::{DType, Device, Settings, Shape, Tensor};
 
 /// Rows of the matrices: one formula, and loops.
@@ -365,7 +367,7 @@ fn what_does_not_fit_is_an_error() {
     let message = |x: Tensor| x.shape().unwrap_err().to_string();
     assert!(
         message(zeros(&[2, 3]).inv())
-            .starts_with("inv: needs square matrices, got shape [2, 3], at tests/linear.rs")
+            .starts_with("inv: needs square matrices, got shape [2, 3], at tests/linear/main.rs")
     );
     assert!(
         message(zeros(&[3]).det()).starts_with("det: needs matrices, of 2 dimensions or more, got f32 [3]")
@@ -539,167 +541,6 @@ fn large_matrices_are_taken_by_panels() {
     let solved = by_kernels(|| x.solve(&b));
     lazuli::eval([&solved]).unwrap();
     assert_small(&(x.matmul(&solved) - &b), largest(&x) * largest(&solved), 20.0 * N as f64);
-}
-
-/// What a library makes is what the steps make that are recorded in its place; also within a function that is traced.
-#[test]
-fn steps_and_a_library_agree() {
-    type Results = (Vec<Tensor>, (Tensor, Tensor));
-    let all = |(a, b): (Tensor, Tensor)| -> Results {
-        let positive = a.matmul(transposed(&a)) + Tensor::eye(9, DType::F64);
-        let (p, l, u) = a.lu();
-        let (q, r) = a.qr();
-        let (sign, logarithm) = a.slogdet();
-        let (values, vectors) = positive.eigh();
-        let (left, singular, right) = a.svd();
-        let lower = positive.cholesky(false);
-        let triangle = lower.solve_triangular(&b, false, true, false);
-        let least = a.slice(-1, ..5).lstsq(&b);
-        let wide = a.slice(-2, ..5).lstsq(b.slice(-2, ..5));
-        let solved = a.solve(&b);
-        // Vectors may have either sign.
-        let signless = [vectors.abs(), left.abs(), right.abs()];
-        let results = [p, l, u, q, r, a.det(), sign, logarithm, a.inv(), values, singular, lower, triangle]
-            .into_iter()
-            .chain([least, wide, solved, a.svdvals(), positive.eigvalsh()])
-            .chain(signless)
-            .collect::<Vec<Tensor>>();
-        let floats = |x: &Tensor| x.square().sum(..);
-        let loss = results.iter().map(floats).reduce(|sum, x| sum + x).unwrap();
-        let gradients = lazuli::grad(&loss, &(a, b));
-        (results, gradients)
-    };
-    let a = random(&[2, 9, 9], DType::F64, 11).to(&Device::cpu());
-    let b = random(&[2, 9, 2], DType::F64, 12).to(&Device::cpu());
-    lazuli::eval([&a, &b]).unwrap();
-    let function = lazuli::compile(all);
-    let traced = function.call((&a, &b)).unwrap();
-    let again = function.call((&a, &b)).unwrap();
-    let (steps, of_steps) = by_kernels(|| all((a.clone(), b.clone())));
-    lazuli::eval(steps.iter().chain([&of_steps.0, &of_steps.1])).unwrap();
-    for (made, of_made) in [all((a, b)), traced, again] {
-        lazuli::eval(made.iter().chain([&of_made.0, &of_made.1])).unwrap();
-        let gradients = [(&of_steps.0, &of_made.0), (&of_steps.1, &of_made.1)];
-        for (number, (steps, made)) in steps.iter().zip(&made).chain(gradients).enumerate() {
-            let difference = largest(&(steps - made)) / largest(made);
-            assert!(difference < 1e-8, "result {number}: {difference}");
-        }
-    }
-}
-
-#[test]
-fn a_library_reads_what_the_steps_read() {
-    let device = Device::cpu();
-    for n in [4, 20] {
-        let x = random(&[n, n], DType::F64, 90).to(&device);
-        let beyond = Tensor::full([n, n], f64::NAN, DType::F64).triu(1).to(&device);
-        let symmetric = x.tril(0) + transposed(&x.tril(-1));
-        let (values, vectors) = (x.tril(0) + &beyond).eigh();
-        lazuli::eval([&values, &vectors]).unwrap();
-        assert_small(&(symmetric.eigvalsh() - &values), largest(&values), 10.0);
-        let same = (&vectors * &values).matmul(transposed(&vectors));
-        assert_small(&(same - &symmetric), largest(&values), 20.0 * n as f64);
-        let t = x.tril(0) + Tensor::eye(n, DType::F64) * 4.0;
-        let solved = (&t + &beyond).solve_triangular(&x, false, true, false);
-        assert_small(&(t.matmul(&solved) - &x), largest(&t) * largest(&solved), 10.0 * n as f64);
-    }
-    // Operands on two devices are not mixed.
-    let (here, there) = (Tensor::eye(9, DType::F32).to(&device), Tensor::ones([9, 2], DType::F32));
-    let there = there.to(&Device::cpu_virtual(1));
-    let fft = here.rfft(0).0.fft(&here.rfft(0).0.to(&Device::cpu_virtual(1)), 1).0;
-    for mixed in
-        [here.solve(&there), here.lstsq(&there), here.solve_triangular(&there, true, true, false), fft]
-    {
-        let error = mixed.shape().unwrap_err().to_string();
-        assert!(error.contains("operands are on cpu"), "{error}");
-    }
-}
-
-/// What kernels need before a library and after it is computed once, and stored unless it costs next to nothing.
-#[test]
-fn what_a_library_waits_for_is_computed_once() {
-    let device = Device::cpu();
-    let x = random(&[40, 40], DType::F32, 21).to(&device);
-    x.eval().unwrap();
-    let product = x.matmul(transposed(&x));
-    let positive = &product + Tensor::eye(40, DType::F32) * 50.0;
-    let whitened = positive.cholesky(false).solve_triangular(&product, false, true, false);
-    let (values, vectors) = (&whitened + transposed(&whitened)).eigh();
-    let result = (vectors * values).matmul(&product);
-    let text = result.explain().unwrap().to_string();
-    for made in ["cholesky of f32 [40, 40]", "solve_triangular of f32 [40, 40] and f32 [40, 40]", "eigh of"] {
-        assert!(text.contains(made), "{text}");
-    }
-    // For a GPU there are steps.
-    let there = result.compile_for(&lazuli::Target::cuda("sm_90")).unwrap();
-    assert!(there.source().contains("cholesky") && there.source().contains("eigh"));
-    // The product, and the result.
-    assert_eq!(result.compile_for(&lazuli::Target::cpu()).unwrap().kernels().len(), 2);
-    let before = lazuli::stats().launches;
-    result.eval().unwrap();
-    // The product with what is factorised, what has eigenvalues, and the result.
-    assert_eq!(lazuli::stats().launches - before, 3);
-    assert!(product.is_evaluated());
-    // A batch, and each of its matrices, on one thread and on several.
-    let batch = random(&[300, 7, 7], DType::F32, 22).to(&device);
-    let solved = batch.solve(Tensor::ones([7, 1], DType::F32));
-    let vectors = batch.svd().0;
-    lazuli::eval([&solved, &vectors]).unwrap();
-    for number in [0, 137, 299] {
-        let one = batch.select(0, number);
-        assert_eq!(one.svd().0.to_vec::<f32>().unwrap(), vectors.select(0, number).to_vec::<f32>().unwrap());
-        let alone = one.solve(Tensor::ones([7, 1], DType::F32));
-        assert_small(&(alone - solved.select(0, number)), largest(&solved), 0.0);
-    }
-}
-
-/// A function whose kernels a library stands between: what it uses besides its inputs, results that it gives as they are, and what is
-/// computed once for several stages.
-#[test]
-fn functions_in_stages() {
-    let device = Device::cpu();
-    let noise = random(&[12, 12], DType::F64, 31).to(&device);
-    let filter = lazuli::compile(move |(x, gain): (Tensor, Tensor)| {
-        let positive =
-            x.matmul(transposed(&x)) + &noise * transposed(&noise) + Tensor::eye(12, DType::F64) * 50.0;
-        let lower = positive.cholesky(false);
-        let next = lower.solve_triangular(&gain, false, true, false) + noise.matmul(&gain);
-        let (values, _) = (next.matmul(transposed(&next)) + positive).eigh();
-        (lower, next.det(), values, gain * 2.0, noise.inv().matmul(&x))
-    });
-    let (x, gain) = (random(&[12, 12], DType::F64, 32), random(&[12, 12], DType::F64, 33));
-    let executable = filter.executable((&x, &gain)).unwrap();
-    let text = executable.explain().unwrap().to_string();
-    assert!(text.contains("cholesky of f64 [12, 12]") && text.contains("eigh of f64 [12, 12]"), "{text}");
-    let there = executable.compile_for(&lazuli::Target::cuda("sm_90")).unwrap();
-    assert!(there.source().contains("cholesky") && there.source().contains("eigh"));
-    for seed in 40..43 {
-        let (x, gain) = (random(&[12, 12], DType::F64, seed), random(&[12, 12], DType::F64, seed + 10));
-        let (lower, det, values, twice, whitened) = filter.call((&x, &gain)).unwrap();
-        let other = by_kernels(|| {
-            let noise = random(&[12, 12], DType::F64, 31);
-            let positive =
-                x.matmul(transposed(&x)) + &noise * transposed(&noise) + Tensor::eye(12, DType::F64) * 50.0;
-            let lower = positive.cholesky(false);
-            let next = lower.solve_triangular(&gain, false, true, false) + noise.matmul(&gain);
-            let values = (next.matmul(transposed(&next)) + positive).eigvalsh();
-            [lower, next.det(), values, &gain * 2.0, noise.inv().matmul(&x)]
-        });
-        for (number, (made, other)) in [lower, det, values, twice, whitened].iter().zip(&other).enumerate() {
-            let difference = largest(&(made - other)) / largest(other);
-            assert!(difference < 1e-9, "result {number}: {difference}");
-        }
-    }
-    // Inputs may be given away.
-    let double = lazuli::compile(|x: Tensor| (x.inv() + &x, &x * 2.0));
-    let (x, kept) = (random(&[40, 40], DType::F64, 50), random(&[40, 40], DType::F64, 50));
-    lazuli::eval([&x, &kept]).unwrap();
-    let (sum, twice) = double.call(x.donate()).unwrap();
-    assert_eq!(largest(&(twice - &kept * 2.0)), 0.0);
-    assert_small(&(sum - kept.inv() - &kept), largest(&kept.inv()) + largest(&kept), 4.0);
-    // What is evaluated within is told as ever.
-    let inner = lazuli::compile(|x: Tensor| Tensor::scalar(x.inv().sum(..).item::<f64>().unwrap_or(7.0)));
-    assert_eq!(inner.call(&kept).unwrap().item::<f64>().unwrap(), 7.0);
 }
 
 /// Triangles of several blocks, the last of which is not full, also where numbers grow from row to row.

@@ -1,4 +1,4 @@
-//! Transforms along the last axis as products, step by step.
+//! Transforms along the last axis as products and passes.
 
 use smallvec::smallvec;
 
@@ -20,28 +20,30 @@ pub(super) fn length(x: &Tensor) -> usize {
 }
 
 /// Of parts along the last axis, in both directions.
-pub(super) fn whole_by_steps(call: Call, parts: &[Tensor], transform: Transform) -> Result<Results> {
+pub(super) fn complex_decomposed(call: Call, parts: &[Tensor], transform: Transform) -> Result<Results> {
     let (re, im) = match (transform, parts) {
-        (Transform::Back, [re, im]) => inverse_by_steps(call, re, im)?,
-        (_, [re, others @ ..]) => forward_by_steps(call, re, others.first())?,
+        (Transform::Inverse, [re, im]) => inverse_decomposed(call, re, im)?,
+        (_, [re, others @ ..]) => forward_decomposed(call, re, others.first())?,
         _ => return call.fail("needs real parts"),
     };
     Ok(smallvec![re, im])
 }
 
 /// Of real numbers along the last axis, in both directions.
-pub(super) fn half_by_steps(call: Call, parts: &[Tensor], transform: Transform) -> Result<Results> {
+pub(super) fn real_decomposed(call: Call, parts: &[Tensor], transform: Transform) -> Result<Results> {
     match (transform, parts) {
-        (Transform::HalfBack { n }, [re, im]) => Ok(smallvec![inverse_half_by_steps(call, re, im, n)?]),
+        (Transform::ComplexToReal { n }, [re, im]) => {
+            Ok(smallvec![inverse_half_decomposed(call, re, im, n)?])
+        }
         (_, [x, ..]) => {
-            let (re, im) = forward_half_by_steps(call, x)?;
+            let (re, im) = forward_half_decomposed(call, x)?;
             Ok(smallvec![re, im])
         }
         _ => call.fail("needs real parts"),
     }
 }
 
-fn forward_by_steps(call: Call, re: &Tensor, im: Option<&Tensor>) -> Result<Complex> {
+fn forward_decomposed(call: Call, re: &Tensor, im: Option<&Tensor>) -> Result<Complex> {
     let n = length(re);
     if n <= DIRECT {
         let (cos, sin) = table(call, Table::Turns { rows: n, columns: n, of: n }, re)?;
@@ -54,15 +56,15 @@ fn forward_by_steps(call: Call, re: &Tensor, im: Option<&Tensor>) -> Result<Comp
 }
 
 /// `exp(2πi * k)` is `exp(-2πi * k)` with the parts exchanged.
-fn inverse_by_steps(call: Call, re: &Tensor, im: &Tensor) -> Result<Complex> {
+fn inverse_decomposed(call: Call, re: &Tensor, im: &Tensor) -> Result<Complex> {
     let n = length(re) as f64;
-    let (im, re) = forward_by_steps(call, &(im / n), Some(&(re / n)))?;
+    let (im, re) = forward_decomposed(call, &(im / n), Some(&(re / n)))?;
     Ok((re, im))
 }
 
 /// Every second one is the imaginary part of the one before it, which halves an even number of them:
 /// results at `k` and at `n / 2 - k` are sums and differences of what follows from the two parts.
-fn forward_half_by_steps(call: Call, x: &Tensor) -> Result<Complex> {
+fn forward_half_decomposed(call: Call, x: &Tensor) -> Result<Complex> {
     let n = length(x);
     let half = n / 2 + 1;
     if n <= DIRECT_HALF {
@@ -70,11 +72,11 @@ fn forward_half_by_steps(call: Call, x: &Tensor) -> Result<Complex> {
         return Ok(turned(x, None, |x| x.matmul(&cos), |x| x.matmul(&sin)));
     }
     if !n.is_multiple_of(2) {
-        let (re, im) = forward_by_steps(call, x, None)?;
+        let (re, im) = forward_decomposed(call, x, None)?;
         return Ok((re.narrow(-1, 0, half), im.narrow(-1, 0, half)));
     }
     let pairs = x.unflatten(-1, [n / 2, 2]);
-    let (re, im) = forward_by_steps(call, &pairs.select(-1, 0), Some(&pairs.select(-1, 1)))?;
+    let (re, im) = forward_decomposed(call, &pairs.select(-1, 0), Some(&pairs.select(-1, 1)))?;
     let around = |x: &Tensor| Tensor::cat(&[x, &x.narrow(-1, 0, 1)], -1);
     let (re, im) = (around(&re), around(&im));
     let (re_back, im_back) = (re.flip(-1), im.flip(-1));
@@ -85,8 +87,8 @@ fn forward_half_by_steps(call: Call, x: &Tensor) -> Result<Complex> {
     Ok((even_re + re, even_im + im))
 }
 
-/// [`forward_half_by_steps`], backwards.
-fn inverse_half_by_steps(call: Call, re: &Tensor, im: &Tensor, n: usize) -> Result<Tensor> {
+/// [`forward_half_decomposed`], backwards.
+fn inverse_half_decomposed(call: Call, re: &Tensor, im: &Tensor, n: usize) -> Result<Tensor> {
     let half = n / 2 + 1;
     // What results of real numbers have no imaginary parts of: the first, and of an even number the one in the middle.
     let middle = usize::from(n.is_multiple_of(2));
@@ -100,7 +102,7 @@ fn inverse_half_by_steps(call: Call, re: &Tensor, im: &Tensor, n: usize) -> Resu
         let mirrored = |x: &Tensor| x.narrow(-1, 1, n - half).flip(-1);
         let re = Tensor::cat(&[re, &mirrored(re)], -1);
         let im = Tensor::cat(&[im, &-mirrored(im)], -1);
-        return Ok(inverse_by_steps(call, &re, &im)?.0);
+        return Ok(inverse_decomposed(call, &re, &im)?.0);
     }
     let first = |x: &Tensor| x.narrow(-1, 0, n / 2);
     let (re_back, im_back) = (first(&re.flip(-1)), first(&im.flip(-1)));
@@ -110,7 +112,7 @@ fn inverse_half_by_steps(call: Call, re: &Tensor, im: &Tensor, n: usize) -> Resu
     let (cos, sin) = table(call, Table::Circle { rows: n / 2, of: n }, &re)?;
     // Turned back.
     let (odd_im, odd_re) = turned(&odd_im, Some(&odd_re), |x| x * &cos, |x| x * &sin);
-    let (re, im) = inverse_by_steps(call, &(even_re - odd_im), &(even_im + odd_re))?;
+    let (re, im) = inverse_decomposed(call, &(even_re - odd_im), &(even_im + odd_re))?;
     Ok(Tensor::stack(&[re, im], -1).flatten(-2..))
 }
 
@@ -134,10 +136,10 @@ fn by_convolution(call: Call, re: &Tensor, im: Option<&Tensor>) -> Result<Comple
     let [first_cos, first_sin] = [&cos, &sin].map(|x| x.narrow(0, 0, n));
     let (re, im) = turned(re, im, |x| x * &first_cos, |x| x * &first_sin);
     let wide = |x: &Tensor| padded(x, 0, padded_length - n);
-    let (re, im) = forward_by_steps(call, &wide(&re), Some(&wide(&im)))?;
-    let (of_cos, of_sin) = forward_by_steps(call, &cos, Some(&sin))?;
+    let (re, im) = forward_decomposed(call, &wide(&re), Some(&wide(&im)))?;
+    let (of_cos, of_sin) = forward_decomposed(call, &cos, Some(&sin))?;
     let (re, im) = (&re * &of_cos - &im * &of_sin, re * of_sin + im * of_cos);
-    let (re, im) = inverse_by_steps(call, &re, &im)?;
+    let (re, im) = inverse_decomposed(call, &re, &im)?;
     let first = |x: Tensor| x.narrow(-1, 0, n);
     Ok(turned(&first(re), Some(&first(im)), |x| x * &first_cos, |x| x * &first_sin))
 }
