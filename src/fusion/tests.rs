@@ -415,6 +415,29 @@ fn what_is_costly_in_one_row_is_for_all_cores() {
 }
 
 #[test]
+fn what_is_costly_before_a_reduction_has_a_loop_of_its_own() {
+    // Results of a softmax, and a sum of what is costly: that costs the reduction's kernel no more than one of its own.
+    let (mut s, shape) = (Sketch::new(), [4096, 1024]);
+    let x = s.input(shape, DType::F32);
+    let spread = |s: &mut Sketch, of_rows: NodeId| {
+        let column = s.reshape(of_rows, [4096, 1]);
+        s.expand(column, shape)
+    };
+    let most = s.reduce(ReduceOp::Max, x, [1]);
+    let most = spread(&mut s, most);
+    let below = s.binary(BinaryOp::Sub, x, most);
+    let powers = s.unary(UnaryOp::Exp, below);
+    let sum = s.reduce(ReduceOp::Sum, powers, [1]);
+    let sum = spread(&mut s, sum);
+    let softmax = s.binary(BinaryOp::Div, powers, sum);
+    let costly = s.unary(UnaryOp::Log, softmax);
+    let costly = s.unary(UnaryOp::Tan, costly);
+    let product = s.binary(BinaryOp::Mul, softmax, costly);
+    let own = s.reduce(ReduceOp::Sum, product, [1]);
+    assert_eq!(kernels(&s.outputs([softmax, own]), &TargetFigures::CPU), 1);
+}
+
+#[test]
 fn windows_in_rows_are_not_made_of_shorter_ones() {
     let kernels_of = |size: usize| {
         let mut s = Sketch::new();

@@ -243,6 +243,10 @@ impl Analyser<'_> {
         };
         let role = match () {
             () if is_hero => Role::Hero,
+            // What is costly along a row has a loop of its own before that of the reduction.
+            () if state.is_prologue && shape.kind == Loop::Rows && node.cost >= WORTH_KEEPING => {
+                Role::Epilogue
+            }
             () if state.is_prologue => Role::Prologue,
             () => Role::Epilogue,
         };
