@@ -70,6 +70,9 @@ const CALLED: &str = "static __attribute__((noinline, optimize(\"O2\", \"fp-cont
 /// How those are declared that take long: compiled once.
 const ONCE: &str = "static __attribute__((noinline)) ";
 
+/// What the names of those begin with that slow paths call in C.
+const FAR: &str = "lz_far_";
+
 /// The helper of CUDA C that stays a function: what it does is long, and seldom done.
 const SLOW_PATH: &str = "lz_divide_f32";
 
@@ -257,7 +260,7 @@ impl Helpers {
                 true if snippet.name == SLOW_PATH => "__device__ __noinline__ ",
                 true if language == Language::C && snippet.name.starts_with(PRODUCT) => CALLED,
                 true if language == Language::C && SORT.contains(snippet.code) => ONCE,
-                true if snippet.name.starts_with("lz_sort_row_") => ONCE,
+                true if ["lz_sort_row_", FAR].iter().any(|prefix| snippet.name.starts_with(prefix)) => ONCE,
                 true => qualifiers,
             };
             // Writing to a String cannot fail.

@@ -62,11 +62,11 @@ scalar_operations! {
     /// `log(1 + x)`, exact near 0.
     Log1p = "log1p", Floats -> Same { cost: 25.0, spelling: Vectorised, floats: Near(f64::ln_1p) }
     /// Sine of radians.
-    Sin = "sin", Floats -> Same { cost: 50.0, spelling: Vectorised, floats: Near(f64::sin) }
+    Sin = "sin", Floats -> Same { cost: 30.0, spelling: Vectorised, floats: Near(f64::sin) }
     /// Cosine of radians.
-    Cos = "cos", Floats -> Same { cost: 50.0, spelling: Vectorised, floats: Near(f64::cos) }
+    Cos = "cos", Floats -> Same { cost: 30.0, spelling: Vectorised, floats: Near(f64::cos) }
     /// Tangent of radians.
-    Tan = "tan", Floats -> Same { cost: 50.0, spelling: Vectorised, floats: Near(f64::tan) }
+    Tan = "tan", Floats -> Same { cost: 35.0, spelling: Vectorised, floats: Near(f64::tan) }
     /// Arc sine, in radians.
     Asin = "asin", Floats -> Same { cost: 40.0, spelling: Vectorised, floats: Near(f64::asin) }
     /// Arc cosine, in radians.
@@ -92,7 +92,7 @@ scalar_operations! {
     /// Inverse of the error function: ±infinity at ±1, NaN beyond.
     Erfinv = "erfinv", Floats -> Same { cost: 40.0, spelling: Vectorised, floats: Near(erfinv) }
     /// Logarithm of the absolute value of the gamma function; infinity at its poles.
-    Lgamma = "lgamma", Floats -> Same { cost: 80.0, spelling: Library("lgamma"), floats: Near(lgamma) }
+    Lgamma = "lgamma", Floats -> Same { cost: 80.0, spelling: Vectorised, floats: Near(lgamma) }
     /// Derivative of the logarithm of the gamma function: infinity of the other sign at ±0, NaN at negative integers.
     Digamma = "digamma", Floats -> Same { cost: 80.0, spelling: Text(DIGAMMA), floats: Near(digamma) }
     /// Modified Bessel function of the first kind, of order 0.

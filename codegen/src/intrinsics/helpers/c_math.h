@@ -128,28 +128,41 @@ float lz_log1p_f32(float x) {
     return copysignf(lz_log_special((float)(1.0 + (double)x), r), x);
 }
 
-// |x| * 2/pi = quadrant + f, modulo 4, with |f| <= 1/2: returns f. A large x is an integral multiple of 2^28, 2^56 or
-// 2^84, times which 2/pi is known modulo 4, in two parts (M. Payne and R. Hanek, SIGNUM Newsletter 18(1), 1983).
-double lz_quadrant(float x, double *quadrant) {
+// |x| * 2/pi = quadrant + f, modulo 4, with |f| <= 1/2 but for rounding, for |x| < 2^30: returns f. Adding 1.5 * 2^52 rounds to an
+// integer.
+double lz_quadrant(float x, long long *quadrant) {
     double a = fabs((double)x);
-    double y = a;
+    double p = a * 0x1.45f306dc9c883p-1;
+    double shifted = p + 0x1.8p52;
+    *quadrant = lz_as_i64(shifted);
+    return (p - (shifted - 0x1.8p52)) + fma(a, -0x1.6b01ec5417056p-55, fma(a, 0x1.45f306dc9c883p-1, -p));
+}
+
+// The same of a larger x, which from 2^52 on is an integral multiple of 2^28, 2^56 or 2^84: times these 2/pi is known modulo 4, in two
+// parts (M. Payne and R. Hanek, SIGNUM Newsletter 18(1), 1983).
+double lz_far_quadrant(float x, long long *quadrant) {
+    double y = fabs((double)x);
     double high = 0x1.45f306dc9c883p-1;
     double low = -0x1.6b01ec5417056p-55;
-    y = a >= 0x1p52 ? a * 0x1p-28 : y;
-    high = a >= 0x1p52 ? -0x1.1b1bbead603d9p+0 : high;
-    low = a >= 0x1p52 ? 0x1.5f47d4d377037p-54 : low;
-    y = a >= 0x1p80 ? a * 0x1p-56 : y;
-    high = a >= 0x1p80 ? 0x1.29fc2757d1f53p+0 : high;
-    low = a >= 0x1p80 ? 0x1.377036d8a5665p-54 : low;
-    y = a >= 0x1p108 ? a * 0x1p-84 : y;
-    high = a >= 0x1p108 ? 0x1.7d1f534ddc0dbp+0 : high;
-    low = a >= 0x1p108 ? 0x1.8a5664f10e410p-54 : low;
+    if (y >= 0x1p108) {
+        y *= 0x1p-84;
+        high = 0x1.7d1f534ddc0dbp+0;
+        low = 0x1.8a5664f10e410p-54;
+    } else if (y >= 0x1p80) {
+        y *= 0x1p-56;
+        high = 0x1.29fc2757d1f53p+0;
+        low = 0x1.377036d8a5665p-54;
+    } else if (y >= 0x1p52) {
+        y *= 0x1p-28;
+        high = -0x1.1b1bbead603d9p+0;
+        low = 0x1.5f47d4d377037p-54;
+    }
     double p = y * high;
     double n = rint(p);
     double f = (p - n) + fma(y, low, fma(y, high, -p));
     double carry = rint(f);
     n += carry;
-    *quadrant = n - 4.0 * floor(n * 0.25);
+    *quadrant = (long long)(n - 4.0 * floor(n * 0.25));
     return f - carry;
 }
 
@@ -175,27 +188,69 @@ double lz_cos_core(double f) {
     return fma(z, p, 1.0);
 }
 
+float lz_sin_of(float x, double f, long long q) {
+    double s = (q & 1) != 0 ? lz_cos_core(f) : lz_sin_core(f);
+    return (float)lz_as_f64(lz_as_i64(s) ^ ((q & 2) << 62)) * copysignf(1.0f, x);
+}
+
+float lz_far_sin(float x) {
+    long long q;
+    double f = lz_far_quadrant(x, &q);
+    return lz_sin_of(x, f, q);
+}
+
+// Slow paths: a branch in vectors, taken where any lane is beyond the range.
+float lz_slow_sin_f32(float x, float result) {
+    return fabsf(x) < 0x1p30f ? result : lz_far_sin(x);
+}
+
 float lz_sin_f32(float x) {
-    double q;
+    long long q;
     double f = lz_quadrant(x, &q);
-    double s = q == 1.0 || q == 3.0 ? lz_cos_core(f) : lz_sin_core(f);
-    return (float)(q >= 2.0 ? -s : s) * copysignf(1.0f, x);
+    return lz_slow_sin_f32(x, lz_sin_of(x, f, q));
+}
+
+float lz_cos_of(double f, long long q) {
+    double c = (q & 1) != 0 ? lz_sin_core(f) : lz_cos_core(f);
+    return (float)lz_as_f64(lz_as_i64(c) ^ (((q + 1) & 2) << 62));
+}
+
+float lz_far_cos(float x) {
+    long long q;
+    double f = lz_far_quadrant(x, &q);
+    return lz_cos_of(f, q);
+}
+
+float lz_slow_cos_f32(float x, float result) {
+    return fabsf(x) < 0x1p30f ? result : lz_far_cos(x);
 }
 
 float lz_cos_f32(float x) {
-    double q;
+    long long q;
     double f = lz_quadrant(x, &q);
-    double c = q == 1.0 || q == 3.0 ? lz_sin_core(f) : lz_cos_core(f);
-    return (float)(q == 1.0 || q == 2.0 ? -c : c);
+    return lz_slow_cos_f32(x, lz_cos_of(f, q));
+}
+
+float lz_tan_of(float x, double f, long long q) {
+    double s = lz_sin_core(f);
+    double c = lz_cos_core(f);
+    return (float)(((q & 1) != 0 ? -c : s) / ((q & 1) != 0 ? s : c)) * copysignf(1.0f, x);
+}
+
+float lz_far_tan(float x) {
+    long long q;
+    double f = lz_far_quadrant(x, &q);
+    return lz_tan_of(x, f, q);
+}
+
+float lz_slow_tan_f32(float x, float result) {
+    return fabsf(x) < 0x1p30f ? result : lz_far_tan(x);
 }
 
 float lz_tan_f32(float x) {
-    double q;
+    long long q;
     double f = lz_quadrant(x, &q);
-    double s = lz_sin_core(f);
-    double c = lz_cos_core(f);
-    int odd = q == 1.0 || q == 3.0;
-    return (float)((odd ? -c : s) / (odd ? s : c)) * copysignf(1.0f, x);
+    return lz_slow_tan_f32(x, lz_tan_of(x, f, q));
 }
 
 // A polynomial near 0, 1 - 2 / (e^2x + 1) elsewhere; beyond 9.1 the result is 1 to the last bit. The power of e is that of
@@ -427,31 +482,7 @@ float lz_erfc_f32(float x) {
 
 // x times a polynomial of w = -ln(1 - x * x), or of its root where that is large. M. Giles, "Approximating the erfinv
 // function", GPU Computing Gems, Jade edition, 2011: the coefficients for double precision.
-double lz_erfinv_core(double x, double w) {
-    double u = w - 3.125;
-    double p = -3.64441206401782e-21;
-    p = fma(p, u, -1.6850591381820166e-19);
-    p = fma(p, u, 1.28584807152564e-18);
-    p = fma(p, u, 1.1157877678025181e-17);
-    p = fma(p, u, -1.333171662854621e-16);
-    p = fma(p, u, 2.0972767875968562e-17);
-    p = fma(p, u, 6.637638134358324e-15);
-    p = fma(p, u, -4.054566272975207e-14);
-    p = fma(p, u, -8.151934197605472e-14);
-    p = fma(p, u, 2.6335093153082323e-12);
-    p = fma(p, u, -1.2975133253453532e-11);
-    p = fma(p, u, -5.415412054294628e-11);
-    p = fma(p, u, 1.0512122733215323e-09);
-    p = fma(p, u, -4.112633980346984e-09);
-    p = fma(p, u, -2.9070369957882005e-08);
-    p = fma(p, u, 4.2347877827932404e-07);
-    p = fma(p, u, -1.3654692000834679e-06);
-    p = fma(p, u, -1.3882523362786469e-05);
-    p = fma(p, u, 0.00018673420803405714);
-    p = fma(p, u, -0.000740702534166267);
-    p = fma(p, u, -0.006033670871430149);
-    p = fma(p, u, 0.24015818242558962);
-    p = fma(p, u, 1.6536545626831027);
+double lz_erfinv_tail(double w) {
     double root = sqrt(w);
     double v = root - 3.25;
     double q = 2.2137376921775787e-09;
@@ -491,8 +522,39 @@ double lz_erfinv_core(double x, double w) {
     r = fma(r, t, -0.00013871931833623122);
     r = fma(r, t, 1.0103004648645344);
     r = fma(r, t, 4.849906401408584);
-    double result = w < 6.25 ? p : w < 16.0 ? q : r;
-    return fabs(x) == 1.0 ? x * __builtin_inf() : result * x;
+    return w < 16.0 ? q : r;
+}
+
+double lz_slow_erfinv(double w, double result) {
+    return w < 6.25 ? result : lz_erfinv_tail(w);
+}
+
+double lz_erfinv_core(double x, double w) {
+    double u = w - 3.125;
+    double p = -3.64441206401782e-21;
+    p = fma(p, u, -1.6850591381820166e-19);
+    p = fma(p, u, 1.28584807152564e-18);
+    p = fma(p, u, 1.1157877678025181e-17);
+    p = fma(p, u, -1.333171662854621e-16);
+    p = fma(p, u, 2.0972767875968562e-17);
+    p = fma(p, u, 6.637638134358324e-15);
+    p = fma(p, u, -4.054566272975207e-14);
+    p = fma(p, u, -8.151934197605472e-14);
+    p = fma(p, u, 2.6335093153082323e-12);
+    p = fma(p, u, -1.2975133253453532e-11);
+    p = fma(p, u, -5.415412054294628e-11);
+    p = fma(p, u, 1.0512122733215323e-09);
+    p = fma(p, u, -4.112633980346984e-09);
+    p = fma(p, u, -2.9070369957882005e-08);
+    p = fma(p, u, 4.2347877827932404e-07);
+    p = fma(p, u, -1.3654692000834679e-06);
+    p = fma(p, u, -1.3882523362786469e-05);
+    p = fma(p, u, 0.00018673420803405714);
+    p = fma(p, u, -0.000740702534166267);
+    p = fma(p, u, -0.006033670871430149);
+    p = fma(p, u, 0.24015818242558962);
+    p = fma(p, u, 1.6536545626831027);
+    return fabs(x) == 1.0 ? x * __builtin_inf() : lz_slow_erfinv(w, p) * x;
 }
 
 float lz_erfinv_f32(float x) {
@@ -502,4 +564,68 @@ float lz_erfinv_f32(float x) {
     double f = lz_split_f64(y < 0x1p-60 ? 0x1p-60 : y, &k);
     double w = -fma(k, 0.6931471805599453, lz_log1p_core(f));
     return y < 0.0 ? __builtin_nanf("") : (float)lz_erfinv_core(d, w);
+}
+
+// ln(gamma(z)) for z in [3/2, 5/2) is z - 2 times a polynomial; gamma(x + 1) = x gamma(x) leads there from elsewhere. From 8 on Stirling's
+// series: M. Abramowitz and I. Stegun, "Handbook of Mathematical Functions", 1964, formula 6.1.41.
+double lz_lgamma_core(double y) {
+    double z = y;
+    double m = 1.0;
+    for (int i = 0; i < 2; ++i) {
+        m = z < 1.5 ? m * z : m;
+        z = z < 1.5 ? z + 1.0 : z;
+    }
+    for (int i = 0; i < 6; ++i) {
+        int is_above = z >= 2.5;
+        z = is_above ? z - 1.0 : z;
+        m = is_above ? m * z : m;
+    }
+    int is_large = y >= 8.0;
+    double k;
+    double f = lz_split_f64(is_large ? y : m, &k);
+    double l = fma(k, 0.6931471805599453, lz_log1p_core(f));
+    double d = z - 2.0;
+    double p = -1.1296499102214296e-05;
+    p = fma(p, d, 2.4487052975853987e-05);
+    p = fma(p, d, -4.4324684533065815e-05);
+    p = fma(p, d, 9.816870450896373e-05);
+    p = fma(p, d, -0.00022324653987287443);
+    p = fma(p, d, 0.0005098661348137004);
+    p = fma(p, d, -0.0011927471573807307);
+    p = fma(p, d, 0.0028904958630843014);
+    p = fma(p, d, -0.007385551240791602);
+    p = fma(p, d, 0.020580808882117916);
+    p = fma(p, d, -0.06735230105130044);
+    p = fma(p, d, 0.32246703342004873);
+    p = fma(p, d, 0.42278433509846713);
+    double low = fma(d, p, y < 1.5 ? -l : l);
+    double r = 1.0 / (is_large ? y : 8.0);
+    double w = r * r;
+    double s = 1.0 / 1260.0 - w * (1.0 / 1680.0);
+    s = 1.0 / 12.0 - w * (1.0 / 360.0 - w * s);
+    double high = fma(y - 0.5, l, -y) + fma(r, s, 0.9189385332046727);
+    return is_large ? high : low;
+}
+
+// Below 0, where c is of -x: gamma(x) gamma(-x) x sin(pi x) = -pi.
+double lz_lgamma_reflected(double x, double c) {
+    double a = fabs(x);
+    double f = a - rint(a);
+    double z = fabs(2.0 * f);
+    double s = z <= 0.5 ? lz_sin_core(z) : lz_cos_core(1.0 - z);
+    double k;
+    double l = lz_split_f64(a * s, &k);
+    l = fma(k, 0.6931471805599453, lz_log1p_core(l));
+    double reflected = f == 0.0 ? __builtin_inf() : 1.1447298858494002 - l - c;
+    return x < 0.0 ? reflected : c;
+}
+
+double lz_slow_lgamma(double x, double c) {
+    return x >= 0.0 ? c : lz_lgamma_reflected(x, c);
+}
+
+float lz_lgamma_f32(float x) {
+    double c = lz_slow_lgamma((double)x, lz_lgamma_core(fabs((double)x)));
+    float infinite = __builtin_inff();
+    return (x == 0.0f) | (fabsf(x) == infinite) ? infinite : (float)c;
 }

@@ -3,6 +3,7 @@
 use super::conversions::conversion;
 use super::kind::{Kind, Narrow};
 use super::syntax::{self, Node, Statement};
+use super::vectorised::Vectorised;
 use super::{Lanes, Value};
 use crate::Language;
 use crate::intrinsics::{Helpers, call, parenthesise};
@@ -474,8 +475,8 @@ impl Lanes {
         Some((text, Value::vector(name.into(), kind)))
     }
 
-    /// A vector function of a helper `condition ? result : call`, which calls it for each lane unless the condition holds in
-    /// all of them.
+    /// A vector function of a helper `condition ? result : call` that returns early where the condition holds in all lanes. Else it
+    /// calls the vector function of what is called, if it has one, or the helper for each lane.
     pub(super) fn slow_path(
         &mut self,
         order: usize,
@@ -483,7 +484,7 @@ impl Lanes {
         definition: &syntax::Definition,
         helpers: &mut Helpers,
     ) -> Option<(Vec<Kind>, Kind)> {
-        let [Statement::Return(Node::Choice(condition, fast, _))] = &definition.body[..] else {
+        let [Statement::Return(Node::Choice(condition, fast, slow))] = &definition.body[..] else {
             return None;
         };
         let Node::Name(result) = &**fast else { return None };
@@ -492,12 +493,26 @@ impl Lanes {
         let condition = self.truth(condition);
         let (kind, _) = Kind::of_type(&definition.result)?;
         let vector = kind.vector();
-        let lanes: Vec<String> = scope.iter().map(|(name, _)| format!("{name}[lane]")).collect();
-        let lanes: Vec<&str> = lanes.iter().map(String::as_str).collect();
-        let call = helpers.call(Language::C, name, &lanes);
         let own = format!("{name}v");
+        let rest = match &**slow {
+            Node::Call(callee, _) if Vectorised::is_of_vectors(callee) => {
+                let slow = self.node(slow, &scope, helpers)?;
+                let [inside, fast] = [("inside", Kind::Mask), (result.as_str(), kind)]
+                    .map(|(name, kind)| Value::vector(name.into(), kind));
+                let value = self.select(inside, fast, slow);
+                format!("    return {};\n", value.text)
+            }
+            _ => {
+                let lanes: Vec<String> = scope.iter().map(|(name, _)| format!("{name}[lane]")).collect();
+                let lanes: Vec<&str> = lanes.iter().map(String::as_str).collect();
+                let call = helpers.call(Language::C, name, &lanes);
+                format!(
+                    "    for (int lane = 0; lane < LANES; ++lane) {result}[lane] = {call};\n    return {result};\n"
+                )
+            }
+        };
         let code = format!(
-            "{vector} {own}({head}) {{\n    if (lz_all({condition})) return {result};\n    for (int lane = 0; lane < LANES; ++lane) {result}[lane] = {call};\n    return {result};\n}}\n"
+            "{vector} {own}({head}) {{\n    const mask inside = {condition};\n    if (lz_all(inside)) return {result};\n{rest}}}\n"
         );
         self.define(order, &own, code);
         Some((kinds, kind))

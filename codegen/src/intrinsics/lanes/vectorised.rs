@@ -21,9 +21,11 @@ fn of_lanes(name: &str) -> &str {
 const SLOW_PATH: &str = "lz_slow_";
 
 /// What a text gets that calls the vector function of a helper.
-struct Vectorised {
+pub(super) struct Vectorised {
     /// The function, unless lanes can have none.
     own: Option<Function>,
+    /// Whether it and what it calls are made of vectors, without a call for each lane.
+    is_translated: bool,
     /// What it calls for single lanes.
     helpers: Helpers,
     /// What it calls for vectors, and what that calls.
@@ -63,6 +65,11 @@ impl Lanes {
 }
 
 impl Vectorised {
+    /// Whether a helper has a function of vectors that is more than a call for each lane.
+    pub(super) fn is_of_vectors(name: &str) -> bool {
+        Vectorised::of(name).is_some_and(|function| function.is_translated)
+    }
+
     /// `None` if the name is no helper's.
     fn of(name: &str) -> Option<Arc<Vectorised>> {
         static KNOWN: Mutex<BTreeMap<String, Arc<Vectorised>>> = Mutex::new(BTreeMap::new());
@@ -86,6 +93,7 @@ impl Vectorised {
             true => lanes.slow_path(order, name, &definition, &mut helpers),
             false => lanes.translated(order, &own_name, &definition, &mut Helpers::new()),
         });
+        let is_own = translated.is_some();
         let signature = translated.or_else(|| lanes.lane_by_lane(order, name, code, &mut helpers));
         let place = (order, own_name.clone());
         let own = signature.zip(lanes.functions.remove(&place)).map(|(signature, code)| Function {
@@ -95,6 +103,8 @@ impl Vectorised {
             signature: signature.into(),
         });
         let called = lanes.signatures.keys().filter_map(|name| name.strip_suffix('v'));
-        Vectorised { own, helpers, others: called.filter_map(Vectorised::of).collect() }
+        let others: Vec<Arc<Vectorised>> = called.filter_map(Vectorised::of).collect();
+        let is_translated = is_own && others.iter().all(|other| other.is_translated);
+        Vectorised { own, is_translated, helpers, others }
     }
 }
