@@ -98,6 +98,47 @@ fn short_lines_share_vectors() {
 
 /// Transposed convolutions beside loops that spread each element: kernels of some strides and of others, borders, more at the
 /// end, groups.
+/// Blocks that have several small images whole: with a border, a stride or none, each with places of one line or of one element, and in
+/// the text for eight images fewer and more of them.
+#[test]
+fn small_images_share_vectors() {
+    let of = |device: &Device, shape: &[usize], seed| floats(device, DType::F32, shape.to_vec(), 1.0, seed);
+    let cpu = Device::cpu();
+    let source = |batch: usize, kernel: usize| {
+        let x = of(&cpu, &[batch, 96, 7, 7], 1);
+        let y = x.conv2d(&of(&cpu, &[160, 96, kernel, kernel], 2), None, 1, kernel / 2);
+        y.compile_for(&Target::cpu()).unwrap().source()
+    };
+    for kernel in [1, 3] {
+        let text = source(8, kernel);
+        assert!(text.contains("idx at_image = "), "{text}");
+        assert_eq!(text, source(7, kernel), "another number of images is no other kernel");
+    }
+    check_on_cpu("small images", |device| {
+        let of = |shape: &[usize], seed| of(device, shape, seed);
+        let near = |name: &str, y| near(name, y, 1e-5, 1e-4);
+        let weight = of(&[100, 64, 3, 3], 2);
+        let residual = of(&[7, 100, 5, 5], 3);
+        vec![
+            near("with a border", (of(&[7, 64, 5, 5], 1).conv2d(&weight, None, 1, 1) + residual).relu()),
+            near("more than a text is for", of(&[19, 64, 6, 4], 1).conv2d(&weight, None, 1, 0)),
+            near("strides", of(&[8, 64, 11, 9], 1).conv2d(&weight, Some(&of(&[100], 4)), 2, 1)),
+            near("one by one", of(&[11, 64, 7, 7], 1).silu().conv2d(&of(&[100, 64, 1, 1], 5), None, 1, 0)),
+            near("lines alone", of(&[8, 64, 9, 5], 1).conv2d(&of(&[100, 64, 3, 1], 6), None, 1, 0)),
+            near("1-d", of(&[9, 64, 13], 1).conv1d(&of(&[100, 64, 3], 7), None, 1, 1)),
+            near("groups", {
+                let weight = of(&[192, 64, 3, 3], 8);
+                of(&[8, 128, 5, 5], 1).conv2d_with(&weight, None, Conv2d::new().groups(2).padding(1))
+            }),
+            near(
+                "doubles",
+                of(&[8, 64, 5, 5], 1).cast(DType::F64).conv2d(&weight.cast(DType::F64), None, 1, 1),
+            ),
+            near("transposed", of(&[8, 64, 4, 4], 1).conv_transpose2d(&of(&[64, 40, 4, 4], 9), None, 2, 1)),
+        ]
+    });
+}
+
 #[test]
 fn transposed_convolutions_spread_each_element() {
     let (batch, [height, width]) = (2, [4usize, 3]);

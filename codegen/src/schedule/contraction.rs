@@ -8,7 +8,7 @@ use super::share::{
     BLOCK_MULTIPLICATIONS, COLUMNS, FEWEST_ROWS, MOST_IN_THREAD, MOST_ROWS, PACKED_TERMS, PANEL, ROWS,
     TILE_ROWS, is_packed, is_packed_image, is_packed_long, is_tiled,
 };
-use super::windows::Windows;
+use super::windows::{MOST_IMAGES, Windows};
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 use crate::{BinaryOp, DType, Language, ReduceOp};
@@ -173,17 +173,26 @@ impl Contraction {
             && products.all(|product| product.lift.is_none() && of(product.left) && of(product.right))
     }
 
-    /// Where columns are windows, a block's lines are of one image.
+    /// Where columns are windows, a block's lines are of one image, or of several whole ones.
     fn find_windows(&mut self, kernel: &Kernel) {
         let (rights, columns) = (self.rights(), (self.lines.as_slice(), self.column));
-        self.windows = Windows::of(kernel, &rights, &self.depth, columns)
+        let found = Windows::of(kernel, &rights, &self.depth, columns)
             .or_else(|| Windows::of_lines(kernel, &rights, columns));
-        if let Some(windows) = &self.windows {
-            let line = windows.line.map(|line| line.windows);
+        let Some(mut windows) = found else { return };
+        let line = windows.line.map(|line| line.windows);
+        let of_image = line.map_or(1, |line| kernel.axis(line).extent);
+        let block = self.of_windows(kernel, &windows);
+        windows.of_image = (u64::from(block.lines) > of_image).then_some(of_image);
+        if windows.of_image.is_none() {
+            // Lines by themselves fill no vectors together.
+            if windows.places() == 1 && line.is_none() {
+                return;
+            }
             self.batch.extend(self.lines.iter().filter(|&&axis| Some(axis) != line));
             self.batch.sort();
             self.lines.retain(|&axis| Some(axis) == line);
         }
+        self.windows = Some(windows);
     }
 
     fn has_axes_of(&self, other: &Contraction) -> bool {
@@ -236,18 +245,30 @@ impl Contraction {
     }
 
     /// The schedule of columns that are windows of an image.
-    fn of_windows(&self, kernel: &Kernel, windows: &Windows, sums: u64) -> ContractionSchedule {
+    fn of_windows(&self, kernel: &Kernel, windows: &Windows) -> ContractionSchedule {
         // Channels are seldom others, and of images it matters only whether they are few.
         let class = |axes: &[AxisId]| positions(kernel, axes).next_power_of_two();
         let is_argument = |axes: &[AxisId]| axes.first().is_some_and(|&axis| kernel.axis(axis).is_argument);
         let rows = if is_argument(&self.rows) { class(&self.rows) } else { known(kernel, &self.rows, ROWS) };
-        let images =
-            if is_argument(&self.batch) { class(&self.batch).min(8) } else { known(kernel, &self.batch, 1) };
+        let of = |axes: &[AxisId]| match is_argument(axes) {
+            true => class(axes).min(MOST_IMAGES),
+            false => known(kernel, axes, 1),
+        };
+        // Before a block's lines are known to be of one image, and where they are of several, those of the images are among them.
+        let line = windows.line.map(|line| line.windows);
+        let of_images: Vec<AxisId> = self.lines.iter().copied().filter(|&axis| Some(axis) != line).collect();
+        let joins = !of_images.is_empty();
+        let images = of(&self.batch) * of(&of_images);
         let is_computed =
             |product: &Product| !matches!(kernel.value(product.left).op, ValueOp::Load { guard: None, .. });
         let filters = (rows, known(kernel, &self.depth, PACKED_TERMS), self.products.iter().any(is_computed));
-        let [rows, lines, columns, depth] = windows.block(kernel, filters, images, sums);
+        let [rows, lines, columns, depth] = windows.block(kernel, filters, (images, joins), self.arrays());
         ContractionSchedule { rows, lines, columns, depth, part: 0 }
+    }
+
+    /// Arrays of sums of 32 bits that a block has.
+    fn arrays(&self) -> u64 {
+        self.products.len() as u64 * (self.dtype.size().max(self.sum.size()) as u64 / 4)
     }
 
     /// Whether how many rows there are is an argument.
@@ -261,10 +282,10 @@ impl Contraction {
             let schedule = self.thin(kernel);
             return ContractionSchedule { part: self.part(kernel, &schedule), ..schedule };
         }
-        let sums = self.products.len() as u64 * (self.dtype.size().max(self.sum.size()) as u64 / 4);
         if let Some(windows) = &self.windows {
-            return self.of_windows(kernel, windows, sums);
+            return self.of_windows(kernel, windows);
         }
+        let sums = self.arrays();
         let known = |axes: &[AxisId], otherwise: u64| known(kernel, axes, otherwise);
         let (rows, lines) = (known(&self.rows, ROWS), known(&self.lines, 1));
         let (column, terms) = (kernel.axis(self.column).extent, known(&self.depth, PACKED_TERMS));

@@ -6,6 +6,9 @@ use super::share::{BLOCK_MULTIPLICATIONS, COLUMNS, NEAR, PACKED_TERMS, PANEL, RO
 use crate::index::{Atom, AxisId, AxisRanges, IndexExpr, gcd};
 use crate::ir::{Axis, AxisKind, Kernel, ValueId};
 
+/// Images, at most, that a text is chosen for.
+pub(super) const MOST_IMAGES: u64 = 8;
+
 /// Columns of a block at most, and terms that are packed together.
 const MOST_COLUMNS: u64 = 512;
 const DEPTH: u64 = 144;
@@ -16,8 +19,15 @@ const BLOCKS: u64 = 7;
 /// Multiplications of vectors that take as long as laying one out.
 const PACKED: u64 = 3;
 
+/// The same where images are side by side, whose lines are mostly shorter than a vector.
+const PACKED_SHORT: u64 = 5;
+
 /// The same of one of a filter's terms that are computed: each block of columns computes and packs those of all rows anew.
 const COMPUTED: u64 = 3;
+
+/// Terms of filters that stay in a core's own cache from one image to the next. Of others each costs so many multiplications.
+const NEAR_FILTERS: u64 = 1 << 17;
+const READ: (u64, u64) = (2, 3);
 
 /// Elements of an image that a block packs at most.
 const MOST_ELEMENTS: u64 = 1 << 16;
@@ -105,6 +115,8 @@ pub(crate) struct Windows {
     pub(crate) line: Option<Sliding>,
     /// Along the columns.
     pub(crate) column: Sliding,
+    /// Lines of an image, if blocks have whole images, of which there are several: then the lines' axes are those of the images too.
+    pub(crate) of_image: Option<u64>,
 }
 
 /// The right factors of a contraction as an image.
@@ -146,7 +158,7 @@ impl Windows {
         let columns = kernel.axis(column).extent.min(PANEL);
         let column = along(column);
         let line = lines.last().copied().filter(|&axis| is_known(axis)).map(along);
-        let windows = Windows { line, column };
+        let windows = Windows { line, column, of_image: None };
         let overlaps = windows.places() > 1;
         let elements = windows.elements(1, 1, columns);
         (overlaps && windows.places() <= DEPTH && elements <= MOST_ELEMENTS).then_some(windows)
@@ -165,7 +177,9 @@ impl Windows {
             let sliding = Sliding { windows: axis, places: None, step: 1, spread: 0 };
             (!is_argument && (2..=PANEL).contains(&extent)).then_some((sliding, extent))
         };
-        let ((line, of_line), (column, of_column)) = (one(line)?, one(column)?);
+        let (column, of_column) = one(column)?;
+        // Where the lines are images, as many as a text is chosen for.
+        let (line, of_line) = one(line).map_or((None, MOST_IMAGES), |(line, of_line)| (Some(line), of_line));
         let vectors = |elements: u64| elements.div_ceil(VECTOR);
         let below = kernel.down_from(rights.iter().copied());
         let mut indices = below.iter().flat_map(|&id| kernel.value(id).op.indices());
@@ -174,7 +188,7 @@ impl Windows {
             kernel.computed_axes(index).is_empty() && step.is_some_and(|step| step.unsigned_abs() <= NEAR)
         };
         let pays = 8 * vectors(of_line * of_column) <= 7 * of_line * vectors(of_column);
-        (pays && indices.all(is_near)).then_some(Windows { line: Some(line), column })
+        (pays && indices.all(is_near)).then_some(Windows { line, column, of_image: None })
     }
 
     /// Places in a window.
@@ -188,13 +202,14 @@ impl Windows {
         channels.saturating_mul(of_line).saturating_mul(self.column.reach(columns))
     }
 
-    /// Rows, lines, columns and terms of a block, of so many images and so many rows and terms of filters, which are read or
-    /// computed: as much as stays in a core's own cache, in so many blocks that there are some for each core.
+    /// Rows, lines, columns and terms of a block, of so many images, of which a block may have several where `joins` says so, and so many
+    /// rows and terms of filters, which are read or computed: as much as stays in a core's own cache, in so many blocks that there are
+    /// some for each core.
     pub(crate) fn block(
         &self,
         kernel: &Kernel,
         (rows, terms, are_computed): (u64, u64, bool),
-        images: u64,
+        (images, joins): (u64, bool),
         sums: u64,
     ) -> [u32; 4] {
         let all = kernel.axis(self.column.windows).extent.max(1);
@@ -210,30 +225,45 @@ impl Windows {
             let most_lines = if columns < all { 1 } else { (most / columns).clamp(1, all_lines) };
             let fewest = all_lines.div_ceil(most_lines);
             let lines = (fewest..fewest + BLOCKS).map(move |parts| all_lines.div_ceil(parts).max(1));
-            lines.map(move |lines| [rows_each, lines, columns])
+            let of_elements = MOST_ELEMENTS / self.elements(1, all_lines, all);
+            let together = if joins { images.min(most / (all_lines * all)).min(of_elements) } else { 1 };
+            // Evenly.
+            let joined = (2..=together).map(move |most| images.div_ceil(images.div_ceil(most)) * all_lines);
+            lines.chain(joined).map(move |lines| [rows_each, lines, columns])
         });
         let best = divisions.min_by_key(|&[rows_each, lines, columns]| {
-            let of_image = rows.div_ceil(rows_each) * all_lines.div_ceil(lines) * all.div_ceil(columns);
-            let missing = wanted.saturating_sub(images.saturating_mul(of_image));
-            let computed = of_image / rows.div_ceil(rows_each) * rows.div_ceil(VECTOR);
-            let computed = if are_computed { COMPUTED * computed } else { 0 };
-            (missing, self.cost((rows, rows_each), (all_lines, lines), (all, columns)) + computed)
+            let (splits, together) = (rows.div_ceil(rows_each), (lines / all_lines).max(1));
+            let of_image = splits * all_lines.div_ceil(lines) * all.div_ceil(columns);
+            let missing = wanted.saturating_sub(images.div_ceil(together).saturating_mul(of_image));
+            // Neighbouring blocks of one image have the same filters.
+            let is_far = rows.saturating_mul(terms) > NEAR_FILTERS;
+            let read = if is_far { rows * READ.0 / READ.1 } else { 0 };
+            let computed =
+                if are_computed { COMPUTED * of_image / splits * rows.div_ceil(VECTOR) } else { 0 };
+            let cost = |lines: u64| {
+                self.cost((rows, rows_each), (all_lines, lines), (all, columns)) + read + computed
+            };
+            let rest = images % together;
+            let of_rest = if rest > 0 { cost(rest * all_lines) } else { 0 };
+            (missing, (images / together).saturating_mul(cost(lines)).saturating_add(of_rest))
         });
         let [rows, mut lines, columns] = best.unwrap_or([TILE_ROWS, 1, all.min(PANEL)]);
         let deep =
             (COLUMNS * COLUMNS / sums.next_power_of_two() / (lines * columns).max(PANEL)).min(PACKED_TERMS);
         let mut channels = (deep / self.places()).clamp(1, (terms / self.places()).max(1));
-        while channels > 1 && self.elements(channels, lines, columns) > MOST_ELEMENTS {
-            channels /= 2;
-        }
-        while lines > 1 && self.elements(channels, lines, columns) > MOST_ELEMENTS {
-            lines = lines.div_ceil(2);
+        if lines <= all_lines {
+            while channels > 1 && self.elements(channels, lines, columns) > MOST_ELEMENTS {
+                channels /= 2;
+            }
+            while lines > 1 && self.elements(channels, lines, columns) > MOST_ELEMENTS {
+                lines = lines.div_ceil(2);
+            }
         }
         [rows, lines, columns, channels * self.places()].map(|extent| extent as u32)
     }
 
-    /// What an image takes for each of its terms, in multiplications of vectors: those of whole tiles, and what each block of
-    /// rows packs anew.
+    /// What an image takes for each of its terms, or so many of them whose lines are in one block, in multiplications of vectors: those of
+    /// whole tiles, and what each block of rows packs anew.
     fn cost(
         &self,
         (rows, rows_each): (u64, u64),
@@ -246,13 +276,20 @@ impl Windows {
         let vectors = |elements: u64| elements.div_ceil(VECTOR);
         let tiles: u64 =
             parts(rows, rows_each).map(|(n, rows)| n * rows.next_multiple_of(TILE_ROWS)).iter().sum();
+        let image = |lines: u64, columns: u64| {
+            self.line.map_or(1, |line| line.reach(lines)) * vectors(self.column.reach(columns))
+        };
+        if lines > all_lines {
+            let image = lines / all_lines * image(all_lines, all);
+            let packed = lines * vectors(all) + image / self.places();
+            return tiles * vectors(lines * all) + PACKED_SHORT * rows.div_ceil(rows_each) * packed;
+        }
         let (mut multiplied, mut packed) = (0, 0);
         for (of_lines, lines) in parts(all_lines, lines) {
             for (of_columns, columns) in parts(all, columns) {
-                let image =
-                    self.line.map_or(1, |line| line.reach(lines)) * vectors(self.column.reach(columns));
                 multiplied += of_lines * of_columns * vectors(lines * columns);
-                packed += of_lines * of_columns * (lines * vectors(columns) + image / self.places());
+                let laid_out = lines * vectors(columns) + image(lines, columns) / self.places();
+                packed += of_lines * of_columns * laid_out;
             }
         }
         tiles * multiplied + PACKED * rows.div_ceil(rows_each) * packed

@@ -13,6 +13,15 @@ use super::image::Part;
 use crate::ir::{Kernel, ValueId};
 use crate::schedule::{Contraction, Windows};
 
+/// Lines of one image that a block has.
+struct Lines {
+    first: Expr,
+    count: Expr,
+    /// Which of the block's images, and how many lines each has; 0 for one that is alone.
+    image: Expr,
+    of_image: u64,
+}
+
 impl Writer<'_> {
     /// Whether filters have more elements than the image that they go over. Neighbouring blocks, which one thread computes,
     /// have the same rows then, so that threads do not read each other's.
@@ -44,16 +53,43 @@ impl Writer<'_> {
         emitter.repeat_along(&[self.depth], counting(channel, 0, channels, LoopHint::None), |emitter| {
             let term = self.term.then(Add, channel.then(Mul, places));
             emitter.bind(self.depth, INDEX, term);
-            if part.windows.places() == 1 {
+            let first = match part.windows.places() {
                 // The image's lines are those of the columns.
-                let first = channel.then(Mul, self.width());
-                self.compute_image(emitter, part, value, packed, &first);
-                emitter.push(self.zeros_behind(packed, first));
-                return;
+                1 => channel.then(Mul, self.width()),
+                _ => part.channel(channel),
+            };
+            self.each_image(emitter, |emitter, lines| {
+                let (array, of_image) = match part.windows.places() {
+                    1 => (packed, Expr::Int(lines.of_image).then(Mul, self.columns.count)),
+                    _ => (image, Expr::Int(part.of_image())),
+                };
+                let first = first.clone().then(Add, lines.image.clone().then(Mul, of_image));
+                self.compute_image(emitter, (part, lines), value, array, &first);
+            });
+            match part.windows.places() {
+                1 => emitter.push(self.zeros_behind(packed, first)),
+                _ => self.lay_out(emitter, part, &Expr::Name(channel), [image, packed], &first),
             }
-            let first = channel.then(Mul, part.lines * part.columns);
-            self.compute_image(emitter, part, value, image, &first);
-            self.lay_out(emitter, part, &Expr::Name(channel), [image, packed], &first);
+        });
+    }
+
+    /// A loop over the images that a block has whole, which binds their axes; once if it is of one.
+    fn each_image<'k>(&self, emitter: &mut Emitter<'k>, body: impl FnOnce(&mut Emitter<'k>, &Lines)) {
+        let Contraction { lines, windows, .. } = self.contraction;
+        let Some((of_image, windows)) = windows.and_then(|windows| windows.of_image.zip(Some(windows)))
+        else {
+            let [first, count] = [self.lines.first, self.lines.count].map(Expr::Name);
+            return body(emitter, &Lines { first, count, image: Expr::Int(0), of_image: 0 });
+        };
+        let images = &lines[..lines.len() - usize::from(windows.line.is_some())];
+        let image = emitter.index("image");
+        let all = self.lines.count.then(Div, of_image);
+        emitter.repeat_along(images, counting(image, 0, all, LoopHint::None), |emitter| {
+            let at_image = self.lines.first.then(Div, of_image).then(Add, image);
+            let at_image = emitter.bind("at_image", INDEX, at_image);
+            emitter.unflatten(at_image, images, 1);
+            let (first, count, image) = (Expr::Int(0), Expr::Int(of_image), Expr::Name(image));
+            body(emitter, &Lines { first, count, image, of_image });
         });
     }
 
@@ -61,20 +97,20 @@ impl Writer<'_> {
     fn compute_image<'k>(
         &self,
         emitter: &mut Emitter<'k>,
-        part: &'k Part<'k>,
+        (part, lines): (&'k Part<'k>, &Lines),
         value: ValueId,
         array: Var,
         first: &Expr,
     ) {
-        let Windows { line, column } = part.windows;
+        let Windows { line, column, .. } = part.windows;
         let reach = |windows: Expr, step: u64, between: u64| match (step, between) {
             (1, 0) => windows,
             _ => windows.then(Sub, 1).then(Mul, step).then(Add, between + 1),
         };
         let (count, at_line) = match line {
             Some(line) => {
-                let first = self.lines.first.then(Mul, line.step);
-                (reach(Expr::Name(self.lines.count), line.step, line.between()), first)
+                let first = lines.first.clone().then(Mul, line.step);
+                (reach(lines.count.clone(), line.step, line.between()), first)
             }
             None => (Expr::Int(1), Expr::Int(0)),
         };
@@ -140,21 +176,26 @@ impl Writer<'_> {
         [image, packed]: [Var; 2],
         first: &Expr,
     ) {
-        let Windows { line, column } = *part.windows;
+        let Windows { line, column, .. } = *part.windows;
         let (of_line, of_column) = (line.map_or(1, |line| line.extent()), column.extent());
-        let [place_line, place, number] = ["place0", "place1", "line"].map(|hint| emitter.index(hint));
+        let [place_line, place, number, own] =
+            ["place0", "place1", "line", "image"].map(|hint| emitter.index(hint));
         let lane = Expr::name(Var::Lane);
         let at = |index: Expr, stride: u64| index.then(Mul, stride);
         let name = |var| Expr::Name(var);
         let place_at = at(name(place_line), of_column).then(Add, name(place));
         let term = channel.clone().then(Mul, of_line * of_column).then(Add, place_at);
         let row = at(term, self.width());
-        let to = row.clone().then(Add, name(number).then(Mul, name(self.columns.count)));
+        let (mut to_line, mut first) = (name(number), first.clone());
+        if let Some(of_image) = part.windows.of_image {
+            to_line = own.then(Mul, of_image).then(Add, to_line);
+            first = first.then(Add, own.then(Mul, part.of_image()));
+        }
+        let to = row.clone().then(Add, to_line.then(Mul, name(self.columns.count)));
         let from_line = line.map_or(name(number), |line| {
             at(name(number), line.step).then(Add, at(name(place_line), line.spread))
         });
-        let from =
-            first.clone().then(Add, at(from_line, part.columns)).then(Add, at(name(place), column.spread));
+        let from = first.then(Add, at(from_line, part.columns)).then(Add, at(name(place), column.spread));
         emitter.open(&[], false);
         let from = emitter.bind("from", INDEX, from);
         let to = emitter.bind("to", INDEX, to);
@@ -163,9 +204,16 @@ impl Writer<'_> {
         let columns = name(self.columns.count);
         emitter.push(counting(Var::Lane, 0, columns, LoopHint::SimdSpilling).of(copy));
         let line_body = emitter.close();
-        let lines = if line.is_some() { name(self.lines.count) } else { Expr::Int(1) };
-        let mut body =
-            vec![counting(number, 0, lines, LoopHint::None).of(line_body), self.zeros_behind(packed, row)];
+        let lines = match (line, part.windows.of_image) {
+            (Some(_), None) => counting(number, 0, self.lines.count, LoopHint::None).of(line_body),
+            (None, None) => counting(number, 0, Expr::Int(1), LoopHint::None).of(line_body),
+            (_, Some(of_image)) => {
+                let of_one = counting(number, 0, Expr::Int(of_image), LoopHint::None).of(line_body);
+                let images = self.lines.count.then(Div, of_image);
+                counting(own, 0, images, LoopHint::None).of(vec![of_one])
+            }
+        };
+        let mut body = vec![lines, self.zeros_behind(packed, row)];
         for (var, count) in [(place, of_column), (place_line, of_line)] {
             body = vec![counting(var, 0, Expr::Int(count), LoopHint::None).of(body)];
         }
