@@ -70,8 +70,8 @@ const CALLED: &str = "static __attribute__((noinline, optimize(\"O2\", \"fp-cont
 /// How those are declared that take long: compiled once.
 const ONCE: &str = "static __attribute__((noinline)) ";
 
-/// What the names of those begin with that slow paths call in C.
-const FAR: &str = "lz_far_";
+/// What the names of those begin with that slow paths call in C, and of those that sort rows or turn matrices of them.
+const LONG: [&str; 3] = ["lz_far_", "lz_sort_row_", "lz_turn_f32"];
 
 /// The helper of CUDA C that stays a function: what it does is long, and seldom done.
 const SLOW_PATH: &str = "lz_divide_f32";
@@ -260,7 +260,9 @@ impl Helpers {
                 true if snippet.name == SLOW_PATH => "__device__ __noinline__ ",
                 true if language == Language::C && snippet.name.starts_with(PRODUCT) => CALLED,
                 true if language == Language::C && SORT.contains(snippet.code) => ONCE,
-                true if ["lz_sort_row_", FAR].iter().any(|prefix| snippet.name.starts_with(prefix)) => ONCE,
+                true if language == Language::C && LONG.iter().any(|name| snippet.name.starts_with(name)) => {
+                    ONCE
+                }
                 true => qualifiers,
             };
             // Writing to a String cannot fail.

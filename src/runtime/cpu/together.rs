@@ -173,8 +173,7 @@ fn defined(line: &str) -> Option<&str> {
     }
     let is_function =
         ["static ", "SHARED ", "void "].iter().any(|start| line.starts_with(start)) && !line.ends_with(';');
-    let attributes = ["__attribute__((always_inline))", "__attribute__((noinline))"];
-    let behind = attributes.iter().find_map(|attribute| line.split_once(attribute));
+    let behind = line.split_once("__attribute__((").and_then(|(_, rest)| rest.split_once(")) "));
     let behind_attributes = behind.map_or(line, |(_, rest)| rest);
     let head = behind_attributes.split_once('(').filter(|_| is_function)?.0;
     head.rsplit([' ', '*']).next().filter(|name| !name.is_empty() && !name.starts_with("__"))
@@ -258,6 +257,8 @@ void a(void* const* args, idx first_block, idx end_block) {
         assert_eq!(defined(vector), Some("f32v"));
         let called = "static __attribute__((noinline)) f32v lz_sin_f32v(f32v x) {";
         assert_eq!(defined(called), Some("lz_sin_f32v"));
+        let own = "static __attribute__((noinline, optimize(\"O2\", \"fp-contract=fast\"))) void lz_multiply_tile_f32(idx depth) {";
+        assert_eq!(defined(own), Some("lz_multiply_tile_f32"));
         for other in ["    for (;;) {", "float fmaf(float, float, float);", "typedef long long idx;", "}"] {
             assert_eq!(defined(other), None);
         }
