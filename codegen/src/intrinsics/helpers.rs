@@ -70,8 +70,8 @@ const CALLED: &str = "static __attribute__((noinline, optimize(\"O2\", \"fp-cont
 /// How those are declared that take long: compiled once.
 const ONCE: &str = "static __attribute__((noinline)) ";
 
-/// What the names of those begin with that slow paths call in C, and of those that sort rows or turn matrices of them.
-const LONG: [&str; 3] = ["lz_far_", "lz_sort_row_", "lz_turn_f32"];
+/// What the names of those begin with in C.
+const LONG: [&str; 2] = ["lz_sort_row_", "lz_turn_f32"];
 
 /// The helper of CUDA C that stays a function: what it does is long, and seldom done.
 const SLOW_PATH: &str = "lz_divide_f32";

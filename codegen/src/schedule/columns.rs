@@ -6,6 +6,7 @@ use super::facts::{
     largest_power_of_two_divisor, previous_power_of_two,
 };
 use super::vector::Sizes;
+use super::work::columns_per_block;
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, Value, ValueOp};
 use crate::{Language, ReduceOp};
@@ -51,12 +52,15 @@ pub(super) fn columns(
 fn on_cpu(kernel: &Kernel, axes: &[AxisId]) -> ColumnSchedule {
     // A block's partial results stay in the first-level cache.
     let inner = super::across::lanes_along(kernel).or(kernel.axes_of_kind(AxisKind::Map).last().copied());
-    let lanes = inner.map_or(1, |axis| kernel.axis(axis).extent).clamp(1, 512) as u32;
+    let lanes = inner.map_or(1, |axis| kernel.axis(axis).extent).clamp(1, 512);
     let splits = match is_splittable(kernel, axes) {
         true => extent_of(kernel, axes).div_ceil(COLUMN_SPLIT_LENGTH).min(u64::from(u32::MAX)) as u32,
         false => 1,
     };
-    ColumnSchedule { threads_x: lanes, threads_y: 1, vector: 1, splits, shares_all: false }
+    let outer: u64 = extent_of(kernel, &kernel.axes_of_kind(AxisKind::Map))
+        / inner.map_or(1, |axis| kernel.axis(axis).extent.max(1));
+    let lanes = inner.map_or(lanes, |axis| columns_per_block(kernel, axis, lanes, outer * u64::from(splits)));
+    ColumnSchedule { threads_x: lanes as u32, threads_y: 1, vector: 1, splits, shares_all: false }
 }
 
 /// Blocks of 256 threads over 32 vectors of columns. Where these are too few, columns that are read once are divided; what is

@@ -141,28 +141,25 @@ double lz_quadrant(float x, long long *quadrant) {
 // The same of a larger x, which from 2^52 on is an integral multiple of 2^28, 2^56 or 2^84: times these 2/pi is known modulo 4, in two
 // parts (M. Payne and R. Hanek, SIGNUM Newsletter 18(1), 1983).
 double lz_far_quadrant(float x, long long *quadrant) {
-    double y = fabs((double)x);
+    double a = fabs((double)x);
+    double y = a;
     double high = 0x1.45f306dc9c883p-1;
     double low = -0x1.6b01ec5417056p-55;
-    if (y >= 0x1p108) {
-        y *= 0x1p-84;
-        high = 0x1.7d1f534ddc0dbp+0;
-        low = 0x1.8a5664f10e410p-54;
-    } else if (y >= 0x1p80) {
-        y *= 0x1p-56;
-        high = 0x1.29fc2757d1f53p+0;
-        low = 0x1.377036d8a5665p-54;
-    } else if (y >= 0x1p52) {
-        y *= 0x1p-28;
-        high = -0x1.1b1bbead603d9p+0;
-        low = 0x1.5f47d4d377037p-54;
-    }
+    y = a >= 0x1p52 ? a * 0x1p-28 : y;
+    high = a >= 0x1p52 ? -0x1.1b1bbead603d9p+0 : high;
+    low = a >= 0x1p52 ? 0x1.5f47d4d377037p-54 : low;
+    y = a >= 0x1p80 ? a * 0x1p-56 : y;
+    high = a >= 0x1p80 ? 0x1.29fc2757d1f53p+0 : high;
+    low = a >= 0x1p80 ? 0x1.377036d8a5665p-54 : low;
+    y = a >= 0x1p108 ? a * 0x1p-84 : y;
+    high = a >= 0x1p108 ? 0x1.7d1f534ddc0dbp+0 : high;
+    low = a >= 0x1p108 ? 0x1.8a5664f10e410p-54 : low;
     double p = y * high;
     double n = rint(p);
     double f = (p - n) + fma(y, low, fma(y, high, -p));
     double carry = rint(f);
     n += carry;
-    *quadrant = (long long)(n - 4.0 * floor(n * 0.25));
+    *quadrant = lz_as_i64(n - 4.0 * floor(n * 0.25) + 0x1.8p52);
     return f - carry;
 }
 
