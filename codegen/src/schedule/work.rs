@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(columns("  v3: f32 = sin v2\n", 3), 128);
         assert_eq!(columns("", 2), 500);
         // A matrix is read as fast as it can be.
-        let read = "  v3: f32 = load in2[i0 + 500*r0]\n  v4: f32 = mul v2 v3\n";
+        let read = "  v3: f32 = load in2[i0 + r0*500]\n  v4: f32 = mul v2 v3\n";
         assert_eq!(columns(read, 4), 500);
     }
 }
