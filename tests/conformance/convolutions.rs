@@ -3,7 +3,7 @@
 use lazuli::{Conv1d, Conv2d, Conv3d, DType, Device, Interpolation, Shape, Target, Tensor};
 
 use crate::common::data::{floats, ordinary};
-use crate::common::{check, check_on_cpu, devices, near};
+use crate::common::{self, check, check_on_cpu, devices, near};
 
 #[test]
 fn convolutions_of_every_kind() {
@@ -135,6 +135,16 @@ fn small_images_share_vectors() {
                 of(&[8, 64, 5, 5], 1).cast(DType::F64).conv2d(&weight.cast(DType::F64), None, 1, 1),
             ),
             near("transposed", of(&[8, 64, 4, 4], 1).conv_transpose2d(&of(&[64, 40, 4, 4], 9), None, 2, 1)),
+            // Of which terms are multiplied in pairs.
+            common::near(
+                "bf16",
+                {
+                    let [x, weight] = [of(&[8, 64, 5, 5], 1), weight.clone()].map(|x| x.cast(DType::BF16));
+                    x.conv2d(&weight, None, 1, 1)
+                },
+                1e-2,
+                1e-1,
+            ),
         ]
     });
 }

@@ -57,9 +57,15 @@ fn on_cpu(kernel: &Kernel, axes: &[AxisId]) -> ColumnSchedule {
         true => extent_of(kernel, axes).div_ceil(COLUMN_SPLIT_LENGTH).min(u64::from(u32::MAX)) as u32,
         false => 1,
     };
-    let outer: u64 = extent_of(kernel, &kernel.axes_of_kind(AxisKind::Map))
-        / inner.map_or(1, |axis| kernel.axis(axis).extent.max(1));
-    let lanes = inner.map_or(lanes, |axis| columns_per_block(kernel, axis, lanes, outer * u64::from(splits)));
+    // An extent that is an argument counts as 1: the text is for every one.
+    let others = kernel.axes_of_kind(AxisKind::Map).into_iter().filter(|&axis| Some(axis) != inner);
+    let others: u64 = others
+        .map(|axis| kernel.axis(axis))
+        .filter(|axis| !axis.is_argument)
+        .map(|axis| axis.extent)
+        .product();
+    let lanes =
+        inner.map_or(lanes, |axis| columns_per_block(kernel, axis, lanes, others * u64::from(splits)));
     ColumnSchedule { threads_x: lanes as u32, threads_y: 1, vector: 1, splits, shares_all: false }
 }
 

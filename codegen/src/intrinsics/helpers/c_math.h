@@ -129,7 +129,7 @@ float lz_log1p_f32(float x) {
 }
 
 // |x| * 2/pi = quadrant + f, modulo 4, with |f| <= 1/2 but for rounding, for |x| < 2^30: returns f. Adding 1.5 * 2^52 rounds to an
-// integer.
+// integer, whose last bits are the quadrant.
 double lz_quadrant(float x, long long *quadrant) {
     double a = fabs((double)x);
     double p = a * 0x1.45f306dc9c883p-1;
@@ -477,8 +477,7 @@ float lz_erfc_f32(float x) {
     return (float)(x < 0.0f ? 2.0 - r : r);
 }
 
-// x times a polynomial of w = -ln(1 - x * x), or of its root where that is large. M. Giles, "Approximating the erfinv
-// function", GPU Computing Gems, Jade edition, 2011: the coefficients for double precision.
+// The factor of lz_erfinv_core beyond |x| = 0.998: polynomials of w's root.
 double lz_erfinv_tail(double w) {
     double root = sqrt(w);
     double v = root - 3.25;
@@ -522,10 +521,13 @@ double lz_erfinv_tail(double w) {
     return w < 16.0 ? q : r;
 }
 
+// Slow path.
 double lz_slow_erfinv(double w, double result) {
     return w < 6.25 ? result : lz_erfinv_tail(w);
 }
 
+// x times a polynomial of w = -ln(1 - x * x). M. Giles, "Approximating the erfinv
+// function", GPU Computing Gems, Jade edition, 2011: the coefficients for double precision.
 double lz_erfinv_core(double x, double w) {
     double u = w - 3.125;
     double p = -3.64441206401782e-21;
@@ -617,6 +619,7 @@ double lz_lgamma_reflected(double x, double c) {
     return x < 0.0 ? reflected : c;
 }
 
+// Slow path.
 double lz_slow_lgamma(double x, double c) {
     return x >= 0.0 ? c : lz_lgamma_reflected(x, c);
 }
