@@ -19,6 +19,7 @@ const C_TEXTS: &[&str] = &[
     include_str!("helpers/c.h"),
     include_str!("helpers/random.h"),
     C_MATH,
+    C_SPECIAL,
     C_MATH_F64,
     TILES,
     TURN,
@@ -30,6 +31,7 @@ const C_TEXTS: &[&str] = &[
 ];
 /// Functions that may be called in vectors instead of pasted.
 const C_MATH: &str = include_str!("helpers/c_math.h");
+const C_SPECIAL: &str = include_str!("helpers/c_special.h");
 const C_MATH_F64: &str = include_str!("helpers/c_math_f64.h");
 
 /// Functions that are called once for a tile, whose products and sums contract to fused multiply-adds.
@@ -113,7 +115,7 @@ impl Snippet {
             |text: &str| ["float ", "double "].iter().any(|ty| text.starts_with(ty)) && !text.contains('*');
         let takes_floats = is_of_floats(head) && parameters.split(", ").all(is_of_floats);
         let is_of = |text: &str| text.contains(self.code);
-        let is_function = || [C_MATH, C_MATH_F64].into_iter().chain(own_texts()).any(is_of);
+        let is_function = || [C_MATH, C_SPECIAL, C_MATH_F64].into_iter().chain(own_texts()).any(is_of);
         if takes_floats && is_function() { self.lines() } else { 0 }
     }
 
