@@ -234,14 +234,14 @@ impl<'a> Merger<'a> {
             let demand: u64 = uses().map(|r| r.elements).sum();
             // Scatters join by the search: what is computed where is not that of a tree.
             let scatters = facts.of(id).scatter.is_some() || facts.of(user).scatter.is_some();
-            let is_external = facts.undone == Some(Cut::Below(id));
+            let is_cut = facts.undone == Some(Cut::Below(id));
             let slows = || facts.changes_loop(id, user, uses().any(|r| r.interleaved));
             // What the analyser refuses.
             let searches = facts.of(id).parts > MOST_PARTS && uses().any(|read| read.map.is_none());
             if self.part.is_wanted[id.index()]
                 || demand > elements
                 || scatters
-                || is_external
+                || is_cut
                 || searches
                 || slows()
             {

@@ -430,8 +430,7 @@ fn what_is_costly_before_a_reduction_has_a_loop_of_its_own() {
     let sum = s.reduce(ReduceOp::Sum, powers, [1]);
     let sum = spread(&mut s, sum);
     let softmax = s.binary(BinaryOp::Div, powers, sum);
-    let costly = s.unary(UnaryOp::Log, softmax);
-    let costly = s.unary(UnaryOp::Tan, costly);
+    let costly = [UnaryOp::Log, UnaryOp::Tan, UnaryOp::Tan].into_iter().fold(softmax, |x, op| s.unary(op, x));
     let product = s.binary(BinaryOp::Mul, softmax, costly);
     let own = s.reduce(ReduceOp::Sum, product, [1]);
     assert_eq!(kernels(&s.outputs([softmax, own]), &TargetFigures::CPU), 1);

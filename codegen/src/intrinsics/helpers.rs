@@ -72,7 +72,7 @@ const CALLED: &str = "static __attribute__((noinline, optimize(\"O2\", \"fp-cont
 /// How those are declared that take long: compiled once.
 const ONCE: &str = "static __attribute__((noinline)) ";
 
-/// What the names of those begin with in C.
+/// How the names of helpers in C begin that are declared as [`ONCE`].
 const LONG: [&str; 2] = ["lz_sort_row_", "lz_turn_f32"];
 
 /// The helper of CUDA C that stays a function: what it does is long, and seldom done.

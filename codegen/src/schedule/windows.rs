@@ -19,13 +19,14 @@ const BLOCKS: u64 = 7;
 /// Multiplications of vectors that take as long as laying one out.
 const PACKED: u64 = 3;
 
-/// The same where images are side by side, whose lines are mostly shorter than a vector.
+/// As [`PACKED`] where images are side by side: most lines are shorter than a vector, and stored under masks.
 const PACKED_SHORT: u64 = 5;
 
-/// The same of one of a filter's terms that are computed: each block of columns computes and packs those of all rows anew.
+/// As [`PACKED`], of one of a filter's terms that are computed: each block of columns computes and packs those of all rows anew.
 const COMPUTED: u64 = 3;
 
-/// Terms of filters that stay in a core's own cache from one image to the next. Of others each costs so many multiplications.
+/// Terms of filters that stay in a core's own cache from one image to the next. Where there are more, reading one again takes as long as this
+/// many multiplications of vectors.
 const NEAR_FILTERS: u64 = 1 << 17;
 const READ: (u64, u64) = (2, 3);
 

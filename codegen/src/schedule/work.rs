@@ -55,8 +55,8 @@ fn of_result(kernel: &Kernel, inner: AxisId) -> f64 {
     each.map(|id| turns(kernel.value(id)) * operations(kernel, id)).sum()
 }
 
-/// Columns of a block, of so many blocks of all others, where what is reduced takes longer to compute than to read: as few as leave work
-/// for several threads.
+/// Columns of a block that could have `columns` of them, where `others` counts the blocks for each position of this axis: fewer where
+/// the reduced elements take longer to compute than to read, and one block would leave all of it to one thread.
 pub(super) fn columns_per_block(kernel: &Kernel, inner: AxisId, columns: u64, others: u64) -> u64 {
     let is_reduced = |id: &ValueId| {
         let axes = &kernel.value(*id).axes;
@@ -115,8 +115,8 @@ mod tests {
         // Of all pairs of two vectors, each from its own.
         assert_eq!(columns("  v3: f32 = sin v2\n", 3), 128);
         assert_eq!(columns("", 2), 500);
-        // A matrix is read as fast as it can be.
-        let read = "  v3: f32 = load in2[i0 + r0*500]\n  v4: f32 = mul v2 v3\n";
-        assert_eq!(columns(read, 4), 500);
+        // As much work, but a matrix is read, which takes as long: whole lines of it are.
+        let read = "  v3: f32 = load in2[i0 + r0*500]\n  v4: f32 = sin v3\n  v5: f32 = mul v2 v4\n";
+        assert_eq!(columns(read, 5), 500);
     }
 }

@@ -243,7 +243,7 @@ impl Analyser<'_> {
         };
         let role = match () {
             () if is_hero => Role::Hero,
-            // What is costly along a row has a loop of its own before that of the reduction.
+            // Along all but short rows what is costly has a loop of its own, before that of the reduction (`nest::fission`).
             () if state.is_prologue && shape.kind == Loop::Rows && node.cost >= WORTH_KEEPING => {
                 Role::Epilogue
             }
