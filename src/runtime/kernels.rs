@@ -165,8 +165,8 @@ pub(crate) fn compile_ahead(backend: &Backend, device: Device, texts: &[Text]) {
 /// Compiles kernels for the CPU in one text, loads and stores each.
 fn compile_together(device: Device, kernels: &[(Key, &Text)]) -> Result<()> {
     let compiler = Compiler::get()?;
-    let text = together::join(kernels.iter().map(|(_, text)| text.source()));
-    let library = compiler.compile("several", &text)?;
+    let sources: Vec<&str> = kernels.iter().map(|(_, text)| text.source()).collect();
+    let library = compiler.compile_all("several", &sources)?;
     for (key, text) in kernels {
         let (name, source) = (text.emitted.name.as_str(), text.source());
         let module = CpuModule::load(name, &together::id(source), text.emitted.functions(), &library, None);

@@ -1,6 +1,6 @@
 //! The system's C compiler: which one, with what flags, and one kernel through it.
 
-use std::borrow::Borrow;
+use std::borrow::{Borrow, Cow};
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use super::called::{self, Function};
 use super::effort::{EFFORTS, Effort, FAULTS, LESS, effort};
-use super::{DEVICE, Unloaded, linker, processor, standby};
+use super::{DEVICE, Unloaded, linker, processor, standby, together};
 use crate::error::{Error, Result};
 use crate::runtime::cache::{DiskCache, Key};
 use crate::runtime::process::{self, Answer};
@@ -38,6 +39,8 @@ const FLAGS: [&str; 11] = [
 /// takes as long as a tenth of a small kernel's time, of which more than half are programs that start one another.
 const LINK: [&str; 2] = ["-shared", linker::VERSION];
 const OBJECT: [&str; 1] = ["-c"];
+/// The file that it compiles.
+const TEXT: &str = "kernel.c";
 
 /// For this processor.
 const NATIVE: &str = "-march=native";
@@ -92,6 +95,14 @@ fn calls_libraries(source: &str) -> bool {
         matches!(ty, "float" | "double").then(|| name.strip_suffix('f').unwrap_or(name).to_owned())
     };
     source.lines().filter_map(declared).any(|name| !EXPANDED.contains(&name.as_str()))
+}
+
+/// One text of what is to be compiled of each kernel; `sources` name their functions.
+fn joined<'a>(texts: &[&'a str], sources: &[&str]) -> Cow<'a, str> {
+    match texts {
+        [text] => Cow::Borrowed(text),
+        several => Cow::Owned(together::join(several.iter().copied().zip(sources.iter().copied()))),
+    }
 }
 
 /// Compiles where a kernel does not: it tells a refused flag from a refused kernel.
@@ -212,7 +223,72 @@ impl Compiler {
     /// [`Error::Compilation`] for a text that is refused; [`Error::Io`] where the system has no room, no files or no
     /// memory for the compiler; [`Error::Unavailable`] if it does not end, or does not do its work.
     pub(crate) fn compile(&self, kernel_name: &str, source: &str) -> Result<Vec<u8>> {
-        self.compile_as(kernel_name, source, calls_libraries(source))
+        self.compile_all(kernel_name, &[source])
+    }
+
+    /// As [`Compiler::compile`], of several kernels.
+    pub(crate) fn compile_all(&self, kernel_name: &str, sources: &[&str]) -> Result<Vec<u8>> {
+        let whole = joined(sources, sources);
+        let is_linked = calls_libraries(&whole);
+        if linker::IS_KNOWN
+            && !is_linked
+            && let Some(library) = self.compile_apart(kernel_name, sources)?
+        {
+            return Ok(library);
+        }
+        self.compile_as(kernel_name, &whole, is_linked)
+    }
+
+    /// The library, if its sources have functions that are compiled apart from them, and all goes well.
+    fn compile_apart(&self, kernel_name: &str, sources: &[&str]) -> Result<Option<Vec<u8>>> {
+        let (texts, functions): (Vec<String>, Vec<Vec<Function>>) =
+            sources.iter().map(|source| called::split(source)).unzip();
+        let mut functions = functions.concat();
+        functions.sort();
+        functions.dedup();
+        if functions.is_empty() {
+            return Ok(None);
+        }
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let text = joined(&texts, sources);
+        let (own, objects) = std::thread::scope(|scope| {
+            // At once where there are threads; else one after the other.
+            for function in &functions {
+                let compile = move || drop(self.function(function));
+                let _ = std::thread::Builder::new().spawn_scoped(scope, compile);
+            }
+            let extras = Extras::ALL[self.extras.load(Ordering::Relaxed)];
+            let own = self.object(kernel_name, &text, extras, effort(&text, self.is_gcc()));
+            (own, functions.iter().map(|function| self.function(function)).collect::<Option<Vec<_>>>())
+        });
+        let (Outcome::Made(own), Some(objects)) = (own?, objects) else { return Ok(None) };
+        let objects: Vec<&[u8]> = std::iter::once(&own).chain(&objects).map(Vec::as_slice).collect();
+        Ok(linker::link(&objects))
+    }
+
+    /// The object file of a function, from this process, from the cache, or made now.
+    fn function(&self, function: &Function) -> Option<Vec<u8>> {
+        function.object(&self.maker(), || {
+            let (name, text) = (function.name(), function.text());
+            let disk = DiskCache::get();
+            let key = Key::new("cpu", &self.identity(), &["an object"], text);
+            if let Some(object) = disk.and_then(|disk| disk.load(&key)) {
+                return Some(object);
+            }
+            let extras = Extras::ALL[self.extras.load(Ordering::Relaxed)];
+            let Ok(Outcome::Made(object)) = self.object(name, text, extras, effort(text, self.is_gcc()))
+            else {
+                return None;
+            };
+            if let Some(disk) = disk {
+                disk.store(&key, "c", text, &object);
+            }
+            Some(object)
+        })
+    }
+
+    fn is_gcc(&self) -> bool {
+        !self.version.contains("clang")
     }
 
     /// As [`Compiler::compile`], for a text whose library lacked something when it was to be loaded.
@@ -224,7 +300,7 @@ impl Compiler {
         let attempt = |extras: usize, effort: Effort| {
             self.attempt(kernel_name, source, Extras::ALL[extras], effort, is_linked)
         };
-        let own = effort(source, !self.version.contains("clang"));
+        let own = effort(source, self.is_gcc());
         let mut extras = self.extras.load(Ordering::Relaxed);
         let mut outcome = attempt(extras, own)?;
         if matches!(outcome, Outcome::Refused(_))
@@ -293,37 +369,10 @@ impl Compiler {
         effort: Effort,
         is_linked: bool,
     ) -> Result<Outcome> {
-        if !is_linked && let Some(library) = standby::compile(source, &self.standing_by(extras, effort)) {
-            return Ok(Outcome::Made(library));
-        }
-        let mut shortage = None;
-        for place in workshop::places() {
-            match self.attempt_in(&place, kernel_name, source, (extras, effort, is_linked)) {
-                Err(error @ Error::Io { .. }) => shortage = shortage.or(Some(error)),
-                outcome => return outcome,
-            }
-        }
-        Err(shortage.unwrap_or_else(|| Error::internal("cpu", "there is no place for a compiler's files")))
-    }
-
-    fn attempt_in(
-        &self,
-        place: &Path,
-        kernel_name: &str,
-        source: &str,
-        (extras, effort, is_linked): (Extras, Effort, bool),
-    ) -> Result<Outcome> {
-        let workshop = Workshop::new(place).map_err(|error| Error::io("make a folder in", place, error))?;
-        let text = workshop.path().join("kernel.c");
-        fs::write(&text, source).map_err(|error| Error::io("write", &text, error))?;
-        let flags = || flags(extras, effort);
-        let run = |arguments: &mut dyn Iterator<Item = &'static str>, made: &str| {
-            self.run_in(&workshop, kernel_name, arguments, place, made)
-        };
         if linker::IS_KNOWN && !is_linked {
-            match run(&mut flags().chain(OBJECT).chain(["kernel.c", "-o", "kernel.o"]), "kernel.o")? {
+            match self.object(kernel_name, source, extras, effort)? {
                 Outcome::Made(object) => {
-                    if let Some(library) = linker::link(&object) {
+                    if let Some(library) = linker::link(&[&object]) {
                         return Ok(Outcome::Made(library));
                     }
                 }
@@ -335,9 +384,42 @@ impl Compiler {
             (true, true) => LIBRARIES,
             (false, _) => ALL_LIBRARIES,
         };
-        let from = if linker::IS_KNOWN && !is_linked { "kernel.o" } else { "kernel.c" };
-        let end = [LINK[0], from, "-o", "kernel.so"].into_iter().chain(libraries.iter().copied());
-        run(&mut flags().chain(end), "kernel.so")
+        let end = [LINK[0], TEXT, "-o", "kernel.so"].into_iter().chain(libraries.iter().copied());
+        self.run(kernel_name, source, &mut || flags(extras, effort).chain(end.clone()), "kernel.so")
+    }
+
+    /// An object file, by a compiler that waits or another one.
+    fn object(&self, kernel_name: &str, source: &str, extras: Extras, effort: Effort) -> Result<Outcome> {
+        if let Some(object) = standby::compile(source, &self.standing_by(extras, effort)) {
+            return Ok(Outcome::Made(object));
+        }
+        let end = OBJECT.into_iter().chain([TEXT, "-o", "kernel.o"]);
+        self.run(kernel_name, source, &mut || flags(extras, effort).chain(end.clone()), "kernel.o")
+    }
+
+    /// One run of it over a source, wherever there is room, which makes a file.
+    fn run<I: Iterator<Item = &'static str>>(
+        &self,
+        kernel_name: &str,
+        source: &str,
+        arguments: &mut dyn FnMut() -> I,
+        made: &str,
+    ) -> Result<Outcome> {
+        let mut shortage = None;
+        for place in workshop::places() {
+            let outcome = Workshop::new(&place)
+                .map_err(|error| Error::io("make a folder in", &place, error))
+                .and_then(|workshop| {
+                    let text = workshop.path().join(TEXT);
+                    fs::write(&text, source).map_err(|error| Error::io("write", &text, error))?;
+                    self.run_in(&workshop, kernel_name, &mut arguments(), &place, made)
+                });
+            match outcome {
+                Err(error @ Error::Io { .. }) => shortage = shortage.or(Some(error)),
+                outcome => return outcome,
+            }
+        }
+        Err(shortage.unwrap_or_else(|| Error::internal("cpu", "there is no place for a compiler's files")))
     }
 
     /// Its command for what has no text yet.

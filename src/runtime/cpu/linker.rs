@@ -1,4 +1,4 @@
-//! A linker for what a kernel is: one object file becomes a shared library, without a process for it. What goes beyond that
+//! A linker for what a kernel is: an object file, and those of functions that it calls, become a shared library, without a process for it. What goes beyond that
 //! (constructors, thread locals, information for debuggers, other formats) is the system's linker's.
 
 mod object;
@@ -62,14 +62,19 @@ const DYNAMIC: u64 = 10 * 16;
 /// Names of the library's sections, one after the other.
 const SECTIONS: [&[u8]; 7] = [b"", b".dynsym", b".dynstr", b".rodata", b".text", b".dynamic", b".data"];
 
-/// A shared library that holds what is in the object file; none where the system's linker is wanted. What it calls is looked for
-/// in what the process has loaded.
-pub(super) fn link(object: &[u8]) -> Option<Vec<u8>> {
+/// A shared library that holds what is in the object files; none where the system's linker is wanted. What none of them has is
+/// looked for in what the process has loaded.
+pub(super) fn link(objects: &[&[u8]]) -> Option<Vec<u8>> {
     if !IS_KNOWN {
         return None;
     }
-    let library = Library::new(Object::read(object)?);
-    library.write()
+    let mut objects = objects.iter().map(|object| Object::read(object));
+    let mut all = objects.next()??;
+    for object in objects {
+        all.add(object?)?;
+    }
+    all.resolve();
+    Library::new(all).write()
 }
 
 impl<'a> Library<'a> {

@@ -1,5 +1,6 @@
 //! The CPU as a device: emitted C is compiled by the system's C compiler, loaded, and run on rayon's threads.
 
+mod called;
 mod compiler;
 mod effort;
 mod join;

@@ -102,7 +102,7 @@ fn keep(command: Asked) {
     pool.is_kept = false;
 }
 
-/// The library of a text by a compiler that waits, if there is one of this command and all goes well.
+/// The object file of a text by a compiler that waits, if there is one of this command and all goes well.
 pub(super) fn compile(source: &str, command: &[String]) -> Option<Vec<u8>> {
     if source.len() > MOST_TEXT {
         return None;
@@ -112,10 +112,10 @@ pub(super) fn compile(source: &str, command: &[String]) -> Option<Vec<u8>> {
         let place = pool.waiting.iter().position(|standby| standby.command == command)?;
         pool.waiting.remove(place)
     };
-    let library = standby.compile(source);
+    let object = standby.compile(source);
     // The next run tells whether the text is at fault.
-    FAILED.fetch_or(library.is_none(), Ordering::Relaxed);
-    library
+    FAILED.fetch_or(object.is_none(), Ordering::Relaxed);
+    object
 }
 
 impl Standby {
@@ -145,7 +145,7 @@ impl Standby {
         let (_, function) = source.rsplit_once("\nvoid ")?;
         let name = function.split('(').next()?.as_bytes();
         let is_there = object.windows(name.len()).any(|bytes| bytes == name);
-        linker::link(&object).filter(|_| is_well && is_there)
+        (is_well && is_there).then_some(object)
     }
 }
 
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn a_compiler_that_waits_takes_one_text() {
         let standby = Standby::new(command()).unwrap();
-        let library = standby.compile(TEXT).unwrap();
+        let library = linker::link(&[&standby.compile(TEXT).unwrap()]).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("twice.so");
         std::fs::write(&file, library).unwrap();

@@ -71,11 +71,54 @@ fn libraries_with_equal_names_do_not_mix() {
 #[test]
 fn kernels_of_one_name_are_in_one_library() {
     let sources = [SCALE, &SCALE.replace("* c0", "* c0 * 2.0f")];
-    let library = Compiler::get().unwrap().compile("several", &together::join(sources)).unwrap();
+    let library = Compiler::get().unwrap().compile_all("several", &sources).unwrap();
     for (source, result) in sources.iter().zip([3.0, 6.0]) {
         let module = CpuModule::load("scale", &together::id(source), ["scale"], &library, None).unwrap();
         assert_eq!(scale(&module, &[1.0], 3.0), [result]);
     }
+}
+
+/// `SCALE`, by a long function that is compiled apart. No cache has one with that note.
+fn scale_by_a_function(factor: usize, note: &str) -> String {
+    let terms = format!("  // {note}\n") + &"  to[0] += from[0] * c - from[0] * c;\n".repeat(60);
+    let function = format!(
+        "typedef long long idx;\n\nstatic __attribute__((noinline)) void lz_scale(float* to, const float* from, const idx times, float c) {{\n\
+         to[0] = from[0] * c * times;\n{terms}}}\n\nstatic void scale_blocks(idx n) {{\n}}\n"
+    );
+    let call = format!("lz_scale(out0 + i, in0 + i, {factor}, c0)");
+    function + &SCALE.replace("out0[i] = in0[i] * c0", &call)
+}
+
+#[cfg(unix)]
+#[test]
+fn functions_are_compiled_once_for_all_kernels() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("counting-cc");
+    let runs = folder.path().join("runs");
+    std::fs::write(&script, format!("echo run >>{}\nexec cc \"$@\"\n", runs.display())).unwrap();
+    let command = format!("sh {}", script.display());
+    let compiler = Compiler::find(&environment(&[("LAZULI_CC", &command)])).unwrap();
+    let counted = || std::fs::read_to_string(&runs).unwrap().lines().count();
+    let check = |source: &str, result: f32| {
+        let before = counted();
+        let library = compiler.compile("scale", source).unwrap();
+        assert_eq!(scale(&load(&library).unwrap(), &[2.0], 4.0), [result]);
+        counted() - before
+    };
+    let source = scale_by_a_function(64, &command);
+    let is_linked_here = cfg!(all(target_os = "linux", target_arch = "x86_64"));
+    let first = if is_linked_here { 2 } else { 1 };
+    assert_eq!(check(&source, 512.0), first);
+    assert_eq!(check(&source.replace("block * 64", "block * 32 * 2"), 512.0), 1);
+    assert_eq!(check(&scale_by_a_function(1, &command), 8.0), first);
+    // The compiler refuses the function: the words are those over the whole text.
+    let broken = source.replace("to[0] = from", "to[0] = nothing");
+    let error = compiler.compile("scale", &broken).unwrap_err();
+    assert!(
+        matches!(&error, Error::Compilation { log, source_text, .. }
+        if log.contains("nothing") && **source_text == *broken),
+        "{error}"
+    );
 }
 
 #[test]

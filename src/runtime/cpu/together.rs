@@ -58,7 +58,8 @@ struct Shared<'a> {
     definitions: Vec<&'a str>,
     /// Which of them defines a name.
     of_names: BTreeMap<&'a str, &'a str>,
-    kernels: Vec<&'a str>,
+    /// Their texts, and what tells each from others.
+    kernels: Vec<(&'a str, String)>,
 }
 
 impl<'a> Shared<'a> {
@@ -71,28 +72,27 @@ impl<'a> Shared<'a> {
         })
     }
 
-    fn add(&mut self, source: &'a str, definitions: Vec<&'a str>) {
+    fn add(&mut self, text: &'a str, id: String, definitions: Vec<&'a str>) {
         for definition in definitions {
             if !self.definitions.contains(&definition) {
                 self.of_names.extend(names(definition).into_iter().map(|name| (name, definition)));
                 self.definitions.push(definition);
             }
         }
-        self.kernels.push(source);
+        self.kernels.push((text, id));
     }
 
     fn text(&self) -> String {
         let mut text = String::new();
-        let Some(first) = self.kernels.first() else { return text };
-        let shared = id(first);
+        let Some((_, shared)) = self.kernels.first() else { return text };
         let renamed =
             |name: &&&str| self.of_names[**name].lines().filter_map(defined).any(|own| own == **name);
         for name in self.of_names.keys().filter(renamed) {
-            text.push_str(&format!("#define {name} {}\n", symbol(name, &shared)));
+            text.push_str(&format!("#define {name} {}\n", symbol(name, shared)));
         }
         self.definitions.iter().for_each(|definition| text.push_str(definition));
-        for source in &self.kernels {
-            let (id, own) = (id(source), &source[functions(source)..]);
+        for (kernel, id) in &self.kernels {
+            let own = &kernel[functions(kernel)..];
             let names: BTreeSet<&str> = own.lines().filter_map(defined).collect();
             names.iter().for_each(|name| text.push_str(&format!("#define {name} {}\n", symbol(name, &id))));
             text.push_str(own);
@@ -103,16 +103,17 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// The sources as one. What they define is called by [`symbol`].
-pub(crate) fn join<'a>(sources: impl IntoIterator<Item = &'a str>) -> String {
+/// Texts as one, each with the source of the kernel that it is of. What they define is called by [`symbol`], and the source's
+/// [`id`].
+pub(super) fn join<'a, 'b>(texts: impl IntoIterator<Item = (&'a str, &'b str)>) -> String {
     let mut all: Vec<Shared> = Vec::new();
-    for source in sources {
-        let definitions = definitions(&source[..functions(source)]);
+    for (text, source) in texts {
+        let (definitions, id) = (definitions(&text[..functions(text)]), id(source));
         match all.iter_mut().find(|shared| shared.takes(&definitions)) {
-            Some(shared) => shared.add(source, definitions),
+            Some(shared) => shared.add(text, id, definitions),
             None => {
                 let mut shared = Shared::default();
-                shared.add(source, definitions);
+                shared.add(text, id, definitions);
                 all.push(shared);
             }
         }
@@ -121,13 +122,13 @@ pub(crate) fn join<'a>(sources: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// Where a kernel's own functions begin.
-fn functions(source: &str) -> usize {
+pub(super) fn functions(source: &str) -> usize {
     source.find("\nstatic void ").map_or(0, |at| at + 1)
 }
 
 /// The definitions in a text, with the comments before them: directives up to the end of their condition, functions and
 /// types up to the end of their braces, and lines.
-fn definitions(text: &str) -> Vec<&str> {
+pub(super) fn definitions(text: &str) -> Vec<&str> {
     let mut definitions = Vec::new();
     let (mut begin, mut end, mut conditions, mut is_open) = (0, 0, 0usize, false);
     for line in text.split_inclusive('\n') {
@@ -156,7 +157,7 @@ fn definitions(text: &str) -> Vec<&str> {
 }
 
 /// What a definition defines, macros as well.
-fn names(definition: &str) -> Vec<&str> {
+pub(super) fn names(definition: &str) -> Vec<&str> {
     let macros =
         definition.lines().filter_map(|line| line.strip_prefix("#define ")?.split([' ', '(']).next());
     definition.lines().filter_map(defined).chain(macros).collect()
@@ -212,7 +213,7 @@ void a(void* const* args, idx first_block, idx end_block) {
     #[test]
     fn what_kernels_share_is_there_once() {
         let other = SOURCE.replace("a_blocks", "b_blocks").replace("void a(", "void b(");
-        let text = join([SOURCE, &other]);
+        let text = join([SOURCE, &other].map(|source| (source, source)));
         assert_eq!(text.matches("lz_twice(f32v x) {").count(), 1, "{text}");
         assert_eq!(text.matches("#define lz_twice lz_twice_").count(), 1);
         for (source, name) in [(SOURCE, "a"), (&other, "b")] {
@@ -220,7 +221,7 @@ void a(void* const* args, idx first_block, idx end_block) {
         }
         // Of another width, another function.
         let wide = SOURCE.replace("LANES 8", "LANES 16");
-        let text = join([SOURCE, &other, &wide]);
+        let text = join([SOURCE, &other, &wide].map(|source| (source, source)));
         assert_eq!(text.matches("lz_twice(f32v x) {").count(), 2, "{text}");
         assert_eq!(text.matches("#undef LANES\n").count(), 2);
         assert_eq!(definitions(&SOURCE[..functions(SOURCE)]).len(), 5);

@@ -187,6 +187,46 @@ impl<'a> Object<'a> {
         Some(object)
     }
 
+    /// What is in another one as well.
+    pub(super) fn add(&mut self, other: Object<'a>) -> Option<()> {
+        let sections = self.sections.keys().copied().chain(self.symbols.iter().map(|symbol| symbol.section));
+        let first = sections.filter(|&section| section < RESERVED).max().unwrap_or(UNDEFINED) + 1;
+        let symbols = u32::try_from(self.symbols.len()).ok()?;
+        let moved = |section: u16| match section {
+            UNDEFINED | RESERVED.. => Some(section),
+            _ => section.checked_add(first).filter(|&section| section < RESERVED),
+        };
+        for (number, section) in other.sections {
+            self.sections.insert(moved(number)?, section);
+        }
+        for symbol in other.symbols {
+            self.symbols.push(Symbol { section: moved(symbol.section)?, ..symbol });
+        }
+        for relocation in other.relocations {
+            let (section, symbol) = (moved(relocation.section)?, relocation.symbol.checked_add(symbols)?);
+            self.relocations.push(Relocation { section, symbol, ..relocation });
+        }
+        Some(())
+    }
+
+    /// What one of the objects refers to and another one has is no other library's.
+    pub(super) fn resolve(&mut self) {
+        let numbered = || (0u32..).zip(&self.symbols);
+        let defined: BTreeMap<&[u8], u32> = numbered()
+            .filter(|(_, symbol)| symbol.is_global() && !symbol.is_foreign())
+            .map(|(number, symbol)| (symbol.name, number))
+            .collect();
+        let found: BTreeMap<u32, u32> = numbered()
+            .filter(|(_, symbol)| symbol.is_foreign())
+            .filter_map(|(number, symbol)| Some((number, *defined.get(symbol.name)?)))
+            .collect();
+        for relocation in &mut self.relocations {
+            if let Some(&symbol) = found.get(&relocation.symbol) {
+                relocation.symbol = symbol;
+            }
+        }
+    }
+
     fn add_relocations(&mut self, section: u16, table: Bytes) -> Option<()> {
         for entry in table.entries(RELOCATION) {
             let info = entry.u64(8)?;

@@ -72,7 +72,7 @@ fn a_library_does_what_its_object_says() {
         &["-O3", "-fno-plt"],
     ] {
         let [own, systems] =
-            [link(&object(TEXT, flags)).unwrap(), made(TEXT, "-shared", flags)].map(|bytes| {
+            [link(&[&object(TEXT, flags)]).unwrap(), made(TEXT, "-shared", flags)].map(|bytes| {
                 let library = load(&bytes);
                 // SAFETY: the functions are in `TEXT`, of these types.
                 let (all, counted, shown, names) = unsafe {
@@ -95,6 +95,29 @@ fn a_library_does_what_its_object_says() {
 }
 
 #[test]
+fn what_one_object_calls_another_one_has() {
+    let own = "
+static const int table[3] = {7, 8, 9};
+static int count;
+__attribute__((visibility(\"hidden\"))) int scaled(int x, const int* by);
+int all(int n) { return scaled(n, table) + ++count; }";
+    let other = "
+static const int table[3] = {10, 20, 30};
+static int count = 1000;
+__attribute__((visibility(\"hidden\"))) int scaled(int x, const int* by) { return table[x] * by[x] + ++count; }";
+    let [own, other] = [own, other].map(|text| object(text, &["-O2"]));
+    // In either order, and in its own library what is missing is the process's.
+    for objects in [[&own[..], &other], [&other, &own]] {
+        let library = load(&link(&objects).unwrap());
+        // SAFETY: it is in the text, of this type.
+        let all = unsafe { library.get::<extern "C" fn(c_int) -> c_int>("all").unwrap() };
+        assert_eq!([all(0), all(2)], [70 + 1001 + 1, 270 + 1002 + 2]);
+        // SAFETY: nothing of it is called.
+        assert!(unsafe { library.get::<extern "C" fn(c_int) -> c_int>("scaled") }.is_err());
+    }
+}
+
+#[test]
 fn what_needs_more_than_that_is_left_to_the_system() {
     for (text, flags) in [
         ("__thread int own; int f(void) { return own; }", &[][..]),
@@ -106,7 +129,7 @@ fn what_needs_more_than_that_is_left_to_the_system() {
         ("int f(int x) { return x; }", &["-flto"]),
         ("__int128 f(__int128 x, __int128 y) { return x / y; }", &[]),
     ] {
-        assert!(link(&object(text, flags)).is_none(), "{text} {flags:?}");
+        assert!(link(&[&object(text, flags)]).is_none(), "{text} {flags:?}");
     }
 }
 
@@ -114,15 +137,15 @@ fn what_needs_more_than_that_is_left_to_the_system() {
 fn no_object_at_all_is_no_library() {
     let whole = object(TEXT, &["-O1"]);
     for length in 0..whole.len() {
-        let _ = link(&whole[..length]);
+        let _ = link(&[&whole[..length]]);
     }
-    assert!(link(&whole[..whole.len() / 2]).is_none());
+    assert!(link(&[&whole[..whole.len() / 2]]).is_none());
     // Every byte wrong, one at a time: refused, or a library of something else.
     let mut damaged = whole.clone();
     for at in 0..whole.len() {
         for wrong in [1, 0xff] {
             damaged[at] = wrong;
-            let _ = link(&damaged);
+            let _ = link(&[&damaged]);
         }
         damaged[at] = whole[at];
     }

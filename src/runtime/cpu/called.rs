@@ -1,0 +1,288 @@
+//! Functions of kernels that take the compiler longer than the loops around them: products of tiles, sorts of rows. Each is
+//! compiled once for a machine, and linked to the kernels that call it.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+
+use rustc_hash::FxHashMap;
+
+use super::together::{definitions, functions, id, names};
+
+/// Bytes of text, with all that it needs, from which on a function is worth a run of the compiler.
+const LEAST: usize = 2000;
+/// What a function may know of the distances between elements of tiles, where its parameter is `const`: others than these are
+/// seldom the same in two kernels.
+const DISTANCES: [&str; 2] = ["1", "64"];
+/// How those begin that are no part of the loops that call them.
+const CALLED: &str = "static __attribute__((noinline";
+const INLINED: &str = "static inline __attribute__((always_inline)) ";
+
+/// One of them, with the numbers that its kernel calls it with.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Function {
+    /// Tells it from all others.
+    name: String,
+    /// A whole text, which defines it.
+    text: String,
+}
+
+/// What a definition says before its body: `static __attribute__((noinline, OTHERS)) RESULT NAME(PARAMETERS) {`.
+struct Head<'a> {
+    others: &'a str,
+    result: &'a str,
+    name: &'a str,
+    parameters: Vec<&'a str>,
+    /// The whole of it, up to the result.
+    qualifiers: &'a str,
+}
+
+impl<'a> Head<'a> {
+    fn of(definition: &'a str) -> Option<Head<'a>> {
+        let begin = definition.lines().find(|line| line.starts_with(CALLED))?;
+        let (attributes, rest) = begin[CALLED.len()..].split_once(")) ")?;
+        let (declared, rest) = rest.split_once('(')?;
+        let (result, name) = declared.rsplit_once(' ')?;
+        let parameters: Vec<&str> = rest.strip_suffix(") {")?.split(", ").collect();
+        let qualifiers = &begin[..begin.len() - rest.len() - 1 - declared.len()];
+        // What vectors are passed in depends on more than the text.
+        let has_memory = parameters.iter().any(|parameter| parameter.contains('*'));
+        has_memory.then(|| Head { others: attributes, result, name, parameters, qualifiers })
+    }
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
+        .filter(|word| !word.is_empty())
+}
+
+/// A call in a text: where its operands begin and end.
+struct Call<'a> {
+    begin: usize,
+    end: usize,
+    operands: Vec<&'a str>,
+}
+
+/// The calls of a function; `None` if one is not understood.
+fn calls<'a>(text: &'a str, name: &str) -> Option<Vec<Call<'a>>> {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let found = text.match_indices(name).filter(|&(at, _)| {
+        let before = at.checked_sub(1).map(|before| text.as_bytes()[before]);
+        let after = text.as_bytes().get(at + name.len());
+        !before.is_some_and(is_word) && !after.is_some_and(|&byte| is_word(byte))
+    });
+    found.map(|(at, _)| operands(text, at + name.len())).collect()
+}
+
+fn operands(text: &str, at: usize) -> Option<Call<'_>> {
+    let begin = at + 1;
+    let inside = text[at..].strip_prefix('(')?;
+    let (mut depth, mut from, mut operands) = (0usize, 0, Vec::new());
+    for (place, letter) in inside.char_indices() {
+        match letter {
+            '(' => depth += 1,
+            ')' if depth > 0 => depth -= 1,
+            ')' | ',' if depth == 0 => {
+                operands.push(inside[from..place].trim());
+                from = place + 1;
+                if letter == ')' {
+                    return Some(Call { begin, end: begin + place, operands });
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// A kernel's source without the functions that are compiled apart from it, and these.
+pub(super) fn split(source: &str) -> (String, Vec<Function>) {
+    let at = functions(source);
+    let definitions = definitions(&source[..at]);
+    let (mut before, mut own) = (source[..at].to_owned(), source[at..].to_owned());
+    let mut functions = Vec::new();
+    for definition in &definitions {
+        let Some(head) = Head::of(definition) else { continue };
+        // What other functions call goes with them.
+        let is_own = definitions
+            .iter()
+            .all(|other| other == definition || !words(other).any(|word| word == head.name));
+        let Some((function, declaration, calling)) =
+            is_own.then(|| apart(&definitions, definition, &head, &own)).flatten()
+        else {
+            continue;
+        };
+        before = before.replacen(*definition, &declaration, 1);
+        own = calling;
+        functions.push(function);
+    }
+    (before + &own, functions)
+}
+
+/// The function, its declaration, and the text that calls it so. [`DISTANCES`] that are the same in all calls are a part of
+/// it, which is then nearly as fast as in the kernel's text.
+fn apart(
+    definitions: &[&str],
+    definition: &str,
+    head: &Head<'_>,
+    own: &str,
+) -> Option<(Function, String, String)> {
+    let calls = calls(own, head.name)?;
+    if calls.is_empty() || calls.iter().any(|call| call.operands.len() != head.parameters.len()) {
+        return None;
+    }
+    let is_known = |place: usize| {
+        let first = calls[0].operands[place];
+        head.parameters[place].starts_with("const idx ")
+            && DISTANCES.contains(&first)
+            && calls.iter().all(|call| call.operands[place] == first)
+    };
+    let known: Vec<bool> = (0..head.parameters.len()).map(is_known).collect();
+    let left: Vec<&str> = head
+        .parameters
+        .iter()
+        .zip(&known)
+        .filter(|(_, known)| !**known)
+        .map(|(parameter, _)| *parameter)
+        .collect();
+    let passed: Vec<&str> = (head.parameters.iter().zip(&known).enumerate())
+        .map(|(place, (parameter, &known))| match known {
+            true => calls[0].operands[place],
+            false => words(parameter).last().unwrap_or_default(),
+        })
+        .collect();
+    let needed = needed(definitions, definition);
+    let inlined = definition.replacen(head.qualifiers, INLINED, 1);
+    let (result, left, passed) = (head.result, left.join(", "), passed.join(", "));
+    let (core, others) = (head.name, head.others);
+    let own_text = format!("{needed}{inlined}");
+    if own_text.len() < LEAST {
+        return None;
+    }
+    let name = format!("{core}_{}", id(&format!("{own_text}{others}{passed}")));
+    let returned = if result == "void" { "" } else { "return " };
+    let text = format!(
+        "{own_text}__attribute__((visibility(\"hidden\"){others})) {result} {name}({left});\n\
+         \n{result} {name}({left}) {{\n  {returned}{core}({passed});\n}}\n"
+    );
+    let declaration = format!("__attribute__((visibility(\"hidden\"))) {result} {name}({left});\n");
+    let mut calling = String::with_capacity(own.len());
+    let mut done = 0;
+    for call in &calls {
+        let operands = call.operands.iter().zip(&known).filter(|(_, known)| !**known);
+        let operands: Vec<&str> = operands.map(|(operand, _)| *operand).collect();
+        // The parenthesis, and the name before it.
+        calling.push_str(&own[done..call.begin - 1 - core.len()]);
+        calling.push_str(&format!("{name}({}", operands.join(", ")));
+        done = call.end;
+    }
+    calling.push_str(&own[done..]);
+    Some((Function { name, text }, declaration, calling))
+}
+
+/// The definitions that another one needs, in their order.
+fn needed(definitions: &[&str], definition: &str) -> String {
+    let mut wanted: BTreeSet<&str> = words(definition).collect();
+    let mut all = Vec::new();
+    // Each is defined before it is used, and what comes later may have a name that is another thing here.
+    let before = definitions.iter().position(|&other| other == definition).unwrap_or(0);
+    for &other in definitions[..before].iter().rev() {
+        let is_wanted = names(other).iter().any(|name| wanted.contains(name))
+            || other.starts_with("typedef long long idx;");
+        if is_wanted {
+            wanted.extend(words(other));
+            all.push(other);
+        }
+    }
+    all.iter().rev().copied().collect()
+}
+
+/// An object file, once somebody has compiled it.
+type Object = Arc<OnceLock<Option<Vec<u8>>>>;
+
+/// By who makes them, and by their names.
+static OBJECTS: LazyLock<Mutex<FxHashMap<(String, String), Object>>> = LazyLock::new(Mutex::default);
+
+impl Function {
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Its object file, which the first who asks makes while others wait; `None` where that fails.
+    pub(super) fn object(&self, maker: &str, make: impl FnOnce() -> Option<Vec<u8>>) -> Option<Vec<u8>> {
+        let objects = || OBJECTS.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (maker.to_owned(), self.name.clone());
+        let object = objects().entry(key.clone()).or_default().clone();
+        let made = object.get_or_init(make).clone();
+        if made.is_none() {
+            // Another time there may be room.
+            objects().remove(&key);
+        }
+        made
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source() -> String {
+        let body = "  to[0] += from[0] * (float)row;\n".repeat(70);
+        format!(
+            "typedef long long idx;\n\n\
+             // Twice as much.\n\
+             static inline __attribute__((always_inline)) float lz_twice(float x) {{\n  return 2 * x;\n}}\n\
+             static inline __attribute__((always_inline)) float lz_other(float x) {{\n  return 3 * x;\n}}\n\
+             static __attribute__((noinline, optimize(\"O2\"))) void lz_long(float* to, const idx row, const float* restrict from, idx n) {{\n\
+             {body}  to[1] = lz_twice(to[0]);\n}}\n\
+             static __attribute__((noinline)) void lz_short(float* to) {{\n  to[0] = 1;\n}}\n\
+             \nstatic void a_blocks(float* out0) {{\n  lz_long(out0, 64, out0 + f(1, 2), 3);\n  lz_short(out0);\n  lz_long(out0, 64, out0, 4);\n}}\n\
+             \nvoid a(void* const* args, idx first_block, idx end_block) {{\n  a_blocks(args[0]);\n}}\n"
+        )
+    }
+
+    #[test]
+    fn long_functions_are_compiled_apart_with_the_numbers_they_are_called_with() {
+        let source = source();
+        let (own, functions) = split(&source);
+        let [function] = functions.as_slice() else { panic!("{functions:?}") };
+        let name = &function.name;
+        assert!(own.contains(&format!(
+            "{name}(out0, out0 + f(1, 2), 3);\n  lz_short(out0);\n  {name}(out0, out0, 4);"
+        )));
+        assert!(own.contains(&format!("void {name}(float* to, const float* restrict from, idx n);\n")));
+        assert!(own.contains("void lz_short(float* to) {") && !own.contains("from[0]"), "{own}");
+        let text = &function.text;
+        assert!(text.contains("lz_long(to, 64, from, n);") && text.contains("optimize(\"O2\")"), "{text}");
+        assert!(text.contains("lz_twice(float x) {") && !text.contains("lz_other"), "{text}");
+        // With other numbers, another function.
+        let (_, others) = split(&source.replace("64", "1"));
+        assert!(others.len() == 1 && others[0].name != *name);
+        // Called with several, or with another one, they are passed.
+        let (own, functions) = split(&source.replace("64", "63"));
+        assert!(own.contains(&format!("{}(out0, 63, out0 + f(1, 2), 3)", functions[0].name)), "{own}");
+        let (own, others) = split(&source.replacen("out0, 64", "out0, 32", 1));
+        assert!(own.contains(&format!("{}(out0, 32, out0 + f(1, 2), 3)", others[0].name)), "{own}");
+    }
+
+    #[test]
+    fn a_function_is_made_once_unless_that_fails() {
+        let function = split(&source()).1.remove(0);
+        assert_eq!(function.object("nobody", || None), None);
+        assert_eq!(function.object("nobody", || Some(vec![1])), Some(vec![1]));
+        assert_eq!(function.object("nobody", || Some(vec![2])), Some(vec![1]));
+        assert_eq!(function.object("somebody else", || Some(vec![3])), Some(vec![3]));
+    }
+
+    #[test]
+    fn what_others_call_stays_with_them() {
+        let source = source().replace("return 3 * x;", "lz_long(0, 1, 0, 2); return 3 * x;");
+        // Defined before it here, but that makes no difference.
+        let (own, functions) = split(&source);
+        assert!(functions.is_empty());
+        assert_eq!(own, source);
+    }
+}
