@@ -10,9 +10,12 @@ use super::together::{definitions, functions, id, names};
 
 /// Bytes of text, with all that it needs, from which on a function is worth a run of the compiler.
 const LEAST: usize = 2000;
-/// What a function may know of the distances between elements of tiles, where its parameter is `const`: others than these are
-/// seldom the same in two kernels.
-const DISTANCES: [&str; 2] = ["1", "64"];
+/// Whether a function may know a distance between elements of tiles, where its parameter is `const`: one, or a number of lines
+/// of the cache. Others are seldom the same in two kernels.
+fn is_known_distance(operand: &str) -> bool {
+    operand == "1" || operand.parse().is_ok_and(|distance: u32| distance > 0 && distance.is_multiple_of(16))
+}
+
 /// How those begin that are no part of the loops that call them.
 const CALLED: &str = "static __attribute__((noinline";
 const INLINED: &str = "static inline __attribute__((always_inline)) ";
@@ -118,8 +121,8 @@ pub(super) fn split(source: &str) -> (String, Vec<Function>) {
     (before + &own, functions)
 }
 
-/// The function, its declaration, and the text that calls it so. [`DISTANCES`] that are the same in all calls are a part of
-/// it, which is then nearly as fast as in the kernel's text.
+/// The function, its declaration, and the text that calls it so. Distances that are the same in all calls are a part of it,
+/// which is then as fast as in the kernel's text.
 fn apart(
     definitions: &[&str],
     definition: &str,
@@ -133,7 +136,7 @@ fn apart(
     let is_known = |place: usize| {
         let first = calls[0].operands[place];
         head.parameters[place].starts_with("const idx ")
-            && DISTANCES.contains(&first)
+            && is_known_distance(first)
             && calls.iter().all(|call| call.operands[place] == first)
     };
     let known: Vec<bool> = (0..head.parameters.len()).map(is_known).collect();
@@ -151,7 +154,10 @@ fn apart(
         })
         .collect();
     let needed = needed(definitions, definition);
-    let inlined = definition.replacen(head.qualifiers, INLINED, 1);
+    // What calls itself is nowhere inlined.
+    let is_recursive = words(definition).filter(|word| *word == head.name).count() > 1;
+    let inlined =
+        if is_recursive { definition.to_owned() } else { definition.replacen(head.qualifiers, INLINED, 1) };
     let (result, left, passed) = (head.result, left.join(", "), passed.join(", "));
     let (core, others) = (head.name, head.others);
     let own_text = format!("{needed}{inlined}");
@@ -266,6 +272,17 @@ mod tests {
         assert!(own.contains(&format!("{}(out0, 63, out0 + f(1, 2), 3)", functions[0].name)), "{own}");
         let (own, others) = split(&source.replacen("out0, 64", "out0, 32", 1));
         assert!(own.contains(&format!("{}(out0, 32, out0 + f(1, 2), 3)", others[0].name)), "{own}");
+    }
+
+    #[test]
+    fn what_calls_itself_is_not_inlined() {
+        let source = source().replace("  to[1] =", "  if (n) lz_long(to, row, from, 0);\n  to[1] =");
+        let (_, functions) = split(&source);
+        assert!(
+            functions[0].text.contains("noinline, optimize(\"O2\"))) void lz_long("),
+            "{}",
+            functions[0].text
+        );
     }
 
     #[test]
