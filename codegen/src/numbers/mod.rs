@@ -473,6 +473,9 @@ kernel shifted
         // Lengths of arrays and ends of loops are none.
         let skeleton = "float a[\u{1}a] __attribute__;\nfloat b[\u{1}a];\nfor (idx l = 0; l < \u{1}a; ++l) {\nx = b[\u{1}a];\n";
         assert_eq!(offsets(skeleton), [false, false, false, true]);
+        // Where an input's tile begins, but not what its rows are counted by.
+        let skeleton = "f(in0 + \u{1}a + (row * \u{1}a + \u{1}a), min0 + \u{1}a + i);\n";
+        assert_eq!(offsets(skeleton), [true, false, true, false]);
     }
 
     /// [4, n, 3] with its axes reversed: the extent of a row of results is a divisor in the innermost loop.

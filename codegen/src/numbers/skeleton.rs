@@ -92,8 +92,8 @@ impl Skeleton {
     }
 }
 
-/// Of each number of a skeleton's text, whether it is an offset: an element, a position that is a value, or the last that is
-/// added to one.
+/// Of each number of a skeleton's text, whether it is an offset: an element, a position that is a value, the last that is added
+/// to one, or the first that is added to an input.
 pub(super) fn offsets(skeleton: &str) -> Vec<bool> {
     let is_offset = |at: usize| {
         let line = skeleton[..at].rfind('\n').map_or(0, |end| end + 1);
@@ -102,9 +102,16 @@ pub(super) fn offsets(skeleton: &str) -> Vec<bool> {
         // What is declared without a value is an array of that length.
         let is_element = before.ends_with('[') && before.contains(" = ");
         let begins = is_element || before.ends_with("+ ") || before.ends_with(POSITION);
-        begins && after.starts_with([']', ')', ','])
+        begins && after.starts_with([']', ')', ',']) || follows_input(before) && after.starts_with(" + ")
     };
     skeleton.match_indices(PLACE).map(|(at, _)| is_offset(at)).collect()
+}
+
+/// Whether a text ends with an input that something is added to.
+fn follows_input(text: &str) -> bool {
+    let input =
+        text.strip_suffix(" + ").map(|text| text.trim_end_matches(|letter: char| letter.is_ascii_digit()));
+    input.and_then(|text| text.strip_suffix("in")).is_some_and(|before| !is_word(before.as_bytes().last()))
 }
 
 /// The digits at a place of a line, if they are a number of their own, and where they end. What is a part of a name, of

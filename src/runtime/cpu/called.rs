@@ -10,12 +10,8 @@ use super::together::{definitions, functions, id, names};
 
 /// Bytes of text, with all that it needs, from which on a function is worth a run of the compiler.
 const LEAST: usize = 2000;
-/// Whether a function may know a distance between elements of tiles, where its parameter is `const`: one, or a number of lines
-/// of the cache. Others are seldom the same in two kernels.
-fn is_known_distance(operand: &str) -> bool {
-    operand == "1" || operand.parse().is_ok_and(|distance: u32| distance > 0 && distance.is_multiple_of(16))
-}
-
+/// What a function knows instead of being given it, where its parameter is `const`: that elements are neighbours.
+const NEIGHBOURS: &str = "1";
 /// How those begin that are no part of the loops that call them.
 const CALLED: &str = "static __attribute__((noinline";
 const INLINED: &str = "static inline __attribute__((always_inline)) ";
@@ -49,7 +45,7 @@ impl<'a> Head<'a> {
         let qualifiers = &begin[..begin.len() - rest.len() - 1 - declared.len()];
         // What vectors are passed in depends on more than the text.
         let has_memory = parameters.iter().any(|parameter| parameter.contains('*'));
-        has_memory.then(|| Head { others: attributes, result, name, parameters, qualifiers })
+        has_memory.then_some(Head { others: attributes, result, name, parameters, qualifiers })
     }
 }
 
@@ -121,8 +117,8 @@ pub(super) fn split(source: &str) -> (String, Vec<Function>) {
     (before + &own, functions)
 }
 
-/// The function, its declaration, and the text that calls it so. Distances that are the same in all calls are a part of it,
-/// which is then as fast as in the kernel's text.
+/// The function, its declaration, and the text that calls it so. Where neighbours are what all calls have, that is a part of it. Of
+/// other distances, which differ from kernel to kernel, each would be another function.
 fn apart(
     definitions: &[&str],
     definition: &str,
@@ -136,7 +132,7 @@ fn apart(
     let is_known = |place: usize| {
         let first = calls[0].operands[place];
         head.parameters[place].starts_with("const idx ")
-            && is_known_distance(first)
+            && first == NEIGHBOURS
             && calls.iter().all(|call| call.operands[place] == first)
     };
     let known: Vec<bool> = (0..head.parameters.len()).map(is_known).collect();
@@ -245,13 +241,13 @@ mod tests {
              static __attribute__((noinline, optimize(\"O2\"))) void lz_long(float* to, const idx row, const float* restrict from, idx n) {{\n\
              {body}  to[1] = lz_twice(to[0]);\n}}\n\
              static __attribute__((noinline)) void lz_short(float* to) {{\n  to[0] = 1;\n}}\n\
-             \nstatic void a_blocks(float* out0) {{\n  lz_long(out0, 64, out0 + f(1, 2), 3);\n  lz_short(out0);\n  lz_long(out0, 64, out0, 4);\n}}\n\
+             \nstatic void a_blocks(float* out0) {{\n  lz_long(out0, 1, out0 + f(1, 2), 3);\n  lz_short(out0);\n  lz_long(out0, 1, out0, 4);\n}}\n\
              \nvoid a(void* const* args, idx first_block, idx end_block) {{\n  a_blocks(args[0]);\n}}\n"
         )
     }
 
     #[test]
-    fn long_functions_are_compiled_apart_with_the_numbers_they_are_called_with() {
+    fn long_functions_are_compiled_apart() {
         let source = source();
         let (own, functions) = split(&source);
         let [function] = functions.as_slice() else { panic!("{functions:?}") };
@@ -262,16 +258,16 @@ mod tests {
         assert!(own.contains(&format!("void {name}(float* to, const float* restrict from, idx n);\n")));
         assert!(own.contains("void lz_short(float* to) {") && !own.contains("from[0]"), "{own}");
         let text = &function.text;
-        assert!(text.contains("lz_long(to, 64, from, n);") && text.contains("optimize(\"O2\")"), "{text}");
+        assert!(text.contains("lz_long(to, 1, from, n);") && text.contains("optimize(\"O2\")"), "{text}");
         assert!(text.contains("lz_twice(float x) {") && !text.contains("lz_other"), "{text}");
-        // With other numbers, another function.
-        let (_, others) = split(&source.replace("64", "1"));
-        assert!(others.len() == 1 && others[0].name != *name);
-        // Called with several, or with another one, they are passed.
-        let (own, functions) = split(&source.replace("64", "63"));
-        assert!(own.contains(&format!("{}(out0, 63, out0 + f(1, 2), 3)", functions[0].name)), "{own}");
-        let (own, others) = split(&source.replacen("out0, 64", "out0, 32", 1));
-        assert!(own.contains(&format!("{}(out0, 32, out0 + f(1, 2), 3)", others[0].name)), "{own}");
+        // Other distances are given.
+        let (own, others) = split(&source.replace("(out0, 1,", "(out0, 64,"));
+        assert!(own.contains(&format!("{}(out0, 64, out0 + f(1, 2), 3)", others[0].name)), "{own}");
+        assert_ne!(others[0].name, *name);
+        // So they are where calls differ.
+        let (own, both) = split(&source.replacen("(out0, 1,", "(out0, 32,", 1));
+        assert!(own.contains(&format!("{}(out0, 32, out0 + f(1, 2), 3)", both[0].name)), "{own}");
+        assert_eq!(both, others);
     }
 
     #[test]

@@ -94,7 +94,7 @@ impl<'a> Shared<'a> {
         for (kernel, id) in &self.kernels {
             let own = &kernel[functions(kernel)..];
             let names: BTreeSet<&str> = own.lines().filter_map(defined).collect();
-            names.iter().for_each(|name| text.push_str(&format!("#define {name} {}\n", symbol(name, &id))));
+            names.iter().for_each(|name| text.push_str(&format!("#define {name} {}\n", symbol(name, id))));
             text.push_str(own);
             names.iter().for_each(|name| text.push_str(&format!("#undef {name}\n")));
         }

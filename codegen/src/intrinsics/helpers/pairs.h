@@ -211,7 +211,7 @@ void lz_multiply_six_bf16(const float* restrict left, idx left_row, idx left_ter
 }
 
 // the same of so many rows, up to whole sixes of which there are rows and sums
-void lz_multiply_tile_bf16(const float* restrict left, idx left_row, const idx left_term, idx rows, const float* restrict right, const idx right_row, float* restrict sums, const idx sums_row, idx depth, idx width, int adds) {
+void lz_multiply_tile_bf16(const float* restrict left, idx left_row, const idx left_term, idx rows, const float* restrict right, idx right_row, float* restrict sums, idx sums_row, idx depth, idx width, int adds) {
   if (left_term == 1 && lz_has_amx()) {
     lz_multiply_amx_bf16(left, left_row, rows, right, right_row, sums, sums_row, (depth + 1) / 2, width, adds);
     return;
@@ -222,7 +222,7 @@ void lz_multiply_tile_bf16(const float* restrict left, idx left_row, const idx l
 }
 
 // the same of rows as memory has them; depth and left_row are even
-void lz_multiply_lines_bf16(const unsigned short* restrict left, idx left_row, idx rows, const float* restrict right, const idx right_row, float* restrict sums, const idx sums_row, idx depth, idx width, int adds) {
+void lz_multiply_lines_bf16(const unsigned short* restrict left, idx left_row, idx rows, const float* restrict right, idx right_row, float* restrict sums, idx sums_row, idx depth, idx width, int adds) {
 #if defined(__AVX512BF16__)
   lz_multiply_tile_bf16((const float*)left, left_row / 2, 1, rows, right, right_row, sums, sums_row, depth, width, adds);
 #else

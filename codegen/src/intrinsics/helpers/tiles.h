@@ -1,6 +1,6 @@
 // sums[i][j] (+)= sum over k of left[i][k] * right[k][j], of 6 rows; width is a multiple of 16. Sums of some terms each are
 // added up, so that long ones lose little
-void lz_multiply_tile_f32(const float* restrict left, idx left_row, const idx left_term, const float* restrict right, const idx right_row, float* restrict sums, const idx sums_row, idx depth, idx width, int adds) {
+void lz_multiply_tile_f32(const float* restrict left, idx left_row, const idx left_term, const float* restrict right, idx right_row, float* restrict sums, idx sums_row, idx depth, idx width, int adds) {
 #pragma clang fp contract(fast)
 #if defined(__AVX512F__)
   enum { BYTES = 64, WIDE = 4 };
