@@ -3,6 +3,7 @@
 mod called;
 mod compiler;
 mod effort;
+mod flags;
 mod join;
 mod linker;
 mod module;
