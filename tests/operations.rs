@@ -311,6 +311,7 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 7] = [
         &[
             "cholesky",
             "cholesky_solve",
+            "cond",
             "det",
             "eigh",
             "eigvalsh",

@@ -22,6 +22,8 @@ operations! {
     logspace(_dtype;) All -> Fixed(DType::F32), Ulps(2), "Powers, equally many times apart.": "torch.logspace(-1.0, 2.0, 13, 3.0, dtype=torch.float32)" => Tensor::logspace(-1.0, 2.0, 13, 3.0, DType::F32);
     hann_window(dtype;) Floats -> Same, Near { relative: 4.0, absolute: 4.0 }, "Hann's window.": "torch.hann_window(13, dtype=dtype)" => Tensor::hann_window(13, true, dtype);
     hamming_window(dtype;) Floats -> Same, Near { relative: 4.0, absolute: 4.0 }, "Hamming's window.": "torch.hamming_window(13, dtype=dtype)" => Tensor::hamming_window(13, true, dtype);
+    bartlett_window(dtype;) Floats -> Same, Near { relative: 4.0, absolute: 4.0 }, "Bartlett's window.": "torch.bartlett_window(13, dtype=dtype)" => Tensor::bartlett_window(13, true, dtype);
+    kaiser_window(dtype;) Floats -> Same, Near { relative: 4.0, absolute: 4.0 }, "Kaiser's window.": "torch.kaiser_window(13, True, 6.0, dtype=dtype)" => Tensor::kaiser_window(13, true, 6.0, dtype);
     blackman_window(dtype;) Floats -> Same, Near { relative: 4.0, absolute: 4.0 }, "Blackman's window.": "torch.blackman_window(13, periodic=False, dtype=dtype)" => Tensor::blackman_window(13, false, dtype);
     fftfreq(dtype;) Floats -> Same, Ulps(2), "The frequencies of `fft`'s results.": "torch.fft.fftfreq(13, 0.3, dtype=dtype)" => Tensor::fftfreq(13, 0.3, dtype), "torch.fft.fftfreq(4, -2.0, dtype=dtype)" => Tensor::fftfreq(4, -2.0, dtype);
     rfftfreq(dtype;) Floats -> Same, Ulps(2), "The frequencies of `rfft`'s results.": "torch.fft.rfftfreq(13, 0.3, dtype=dtype)" => Tensor::rfftfreq(13, 0.3, dtype), "torch.fft.rfftfreq(4, -2.0, dtype=dtype)" => Tensor::rfftfreq(4, -2.0, dtype);

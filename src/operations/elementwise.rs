@@ -40,11 +40,13 @@ operations! {
     asinh(a: ANY) All -> Float, Ulps(3), "The inverse of sinh.": "torch.asinh(a)" => a.asinh();
     acosh(a: ANY) All -> Float, Ulps(4), "The inverse of cosh.": "torch.acosh(a)" => a.acosh();
     atanh(a: ANY) All -> Float, Ulps(3), "The inverse of tanh.": "torch.atanh(a)" => a.atanh();
+    entr(a: ANY) All -> Float, Ulps(4), "`-x * log(x)`, 0 at 0.": "torch.special.entr(a)" => a.entr();
     erfc(a: ANY) All -> Float, Ulps(5), "`1 - erf(x)`, accurate for large x.": "torch.special.erfc(a)" => a.erfc();
     erfinv(a: ANY) All -> Float, Ulps(5), "The inverse of erf.": "torch.erfinv(a)" => a.erfinv();
     lgamma(a: ANY) All -> Float, Near { relative: 8.0, absolute: 8.0 }, "The logarithm of the absolute value of the gamma function.": "torch.lgamma(a)" => a.lgamma();
     digamma(a: ANY) All -> Float, Near { relative: 8.0, absolute: 8.0 }, "The derivative of lgamma.": "torch.digamma(a)" => a.digamma();
     i0(a: ANY) All -> Float, Ulps(8), "The modified Bessel function of order 0.": "torch.i0(a)" => a.i0();
+    ndtr(a: ANY) All -> Float, Ulps(8), "The share of a normal distribution below x.": "(torch.special.erfc((a if a.dtype == torch.float64 else a.float()) * -(0.5 ** 0.5)) * 0.5).to(as_float(a).dtype)" => a.ndtr();
     logit(a: UNIT) All -> Float, Near { relative: 8.0, absolute: 8.0 }, "`log(x / (1 - x))`.": "torch.logit(a)" => a.logit();
     sinc(a: ANY) All -> Float, Near { relative: 4.0, absolute: 2.0 }, "`sin(πx) / (πx)`.": "torch.sinc(a)" => a.sinc();
     deg2rad(a: ANY) All -> Float, Exact, "Radians of degrees.": "torch.deg2rad(a)" => a.deg2rad();
@@ -80,6 +82,7 @@ operations! {
     gradient(a: SMALL.shape(&[3, 7])) All -> Float, Near { relative: 4.0, absolute: 32.0 }, "The slope at each element along an axis.": "torch.gradient(as_float(a), spacing=0.5, dim=1)[0]" => a.gradient(-1, 0.5), "torch.gradient(as_float(a), dim=0)[0]" => a.gradient(0, 1), "torch.gradient(as_float(a), spacing=(torch.arange(7, dtype=as_float(a).dtype).square(),), dim=1)[0]" => a.gradient(1, Tensor::arange(0.0f32, 7.0, 1.0).square());
     gradient_with(a: SMALL.shape(&[3, 7])) All -> Float, Near { relative: 4.0, absolute: 64.0 }, "`gradient` with ends of another order.": "torch.gradient(as_float(a), spacing=0.5, dim=1, edge_order=2)[0]" => a.gradient_with(-1, 0.5, 2), "torch.gradient(as_float(a), spacing=(torch.arange(7, dtype=as_float(a).dtype).square(),), dim=1, edge_order=2)[0]" => a.gradient_with(1, Tensor::arange(0.0f32, 7.0, 1.0).square(), 2);
     diff(a: SMALL.shape(&[3, 7])) All -> Same, Exact, "Each element less the one before it.": "torch.diff(a, dim=-1)" => a.diff(-1), "torch.diff(a, dim=0)" => a.diff(0);
+    xlog1py(a: ANY, b: ANY) All -> Float, Ulps(4), "`a * log(1 + b)`, 0 where a is.": "torch.special.xlog1py(a, b)" => a.xlog1py(b);
     xlogy(a: ANY, b: ANY) All -> Float, Ulps(4), "`a * log(b)`, 0 where a is.": "torch.xlogy(a, b)" => a.xlogy(b);
     heaviside(a: ANY, b: ANY) All -> Same, Exact, "0 below 0, 1 above, b at 0.": "torch.heaviside(a, b)" => a.heaviside(b);
     lerp(a: ANY, b: ANY, c: ANY) Floats -> Same, Exact, "From a to b on a line.": "torch.lerp(a, b, c)" => a.lerp(b, c), "torch.lerp(a, b, 0.25)" => a.lerp(b, 0.25), "torch.lerp(a, b, 0.75)" => a.lerp(b, 0.75);

@@ -151,6 +151,8 @@ operations! {
     matrix_power(a: UNIT.shape(&[2, 4, 4])) Numbers -> Same, SUMMED, "So many factors of a matrix.": "torch.matrix_power(a, 5)" => a.matrix_power(5), "torch.matrix_power(a, 0)" => a.matrix_power(0), "torch.matrix_power(a[0], 2)" => a.select(0, 0).matrix_power(2);
     trace(a: SMALL.shape(&[5, 7])) All -> Summed, SUMMED, "The sum of a matrix's diagonal.": "torch.trace(a)" => a.trace();
     cross(a: SMALL.shape(&[4, 3]), b: SMALL.shape(&[3])) Numbers -> Same, SUMMED, "Perpendicular to both vectors.": "torch.linalg.cross(a, b, dim=-1)" => a.cross(b, -1);
+    inner(a: LEFTS, b: SMALL.shape(&[3, 5])) Numbers -> Same, SUMMED, "The sum of products over the last axes.": "torch.inner(a, b)" => a.inner(b);
+    vecdot(a: ROWS, b: SMALL.shape(&[37])) Numbers -> Same, SUMMED, "The sum of products along an axis.": "(a * b).sum(-1, dtype=a.dtype)" => a.vecdot(b, -1);
     outer(a: SMALL.shape(&[3]), b: SMALL.shape(&[5])) All -> Same, Exact, "All products of the elements of two vectors.": "torch.outer(a, b)" => a.outer(b);
     linear(a: LEFTS, w: SMALL.shape(&[4, 5]), b: SMALL.shape(&[4])) Numbers -> Same, SUMMED, "`x @ weightᵀ + bias` along the last dimension.": "F.linear(a, w, b)" => a.linear(w, Some(b)), "F.linear(a, w)" => a.linear(w, Option::None);
     addmm(x: SMALL.shape(&[4]), a: LEFT, b: RIGHT) Numbers -> Same, SUMMED, "`beta * x + alpha * (a @ b)` of matrices.": "torch.addmm(x, a, b)" => x.addmm(a, b, 1, 1), "torch.addmm(x, a, b, beta=2, alpha=3)" => x.addmm(a, b, 2, 3), "torch.addmm(x, a, b, beta=0)" => x.addmm(a, b, 0, 1);

@@ -52,6 +52,7 @@ operations! {
     eigvalsh(a: PAIR) Wide -> Same, SOLVED, "The eigenvalues of a symmetric matrix.": "torch.linalg.eigvalsh(a)" => a.eigvalsh();
     eigh(a: PAIR) Wide -> Same, SOLVED, "Eigenvalues and vectors of a symmetric matrix.": "(lambda l, v: (l, (v * l.unsqueeze(-2)) @ v.mT))(*torch.linalg.eigh(a))" => rebuilt(a.eigh());
     svd(a: PAIR) Wide -> Same, SOLVED, "Singular values and vectors.": "(lambda u, s, v: ((u * s) @ v, s))(*torch.linalg.svd(a, full_matrices=False))" => multiplied(a.svd());
+    cond(a: PAIR) Wide -> Same, SOLVED, "The greatest singular value over the least.": "torch.linalg.cond(a)" => a.cond();
     svdvals(a: PAIR) Wide -> Same, SOLVED, "Singular values.": "torch.linalg.svdvals(a)" => a.svdvals();
     pinv(a: SMALL.shape(&[3, 2])) Wide -> Same, SOLVED, "The pseudoinverse.": "torch.linalg.pinv(a)" => a.pinv();
     matrix_rank(a: PAIR) Wide -> Fixed(DType::I64), Exact, "How many rows are independent.": "torch.linalg.matrix_rank(a)" => a.matrix_rank();

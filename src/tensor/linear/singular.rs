@@ -75,6 +75,29 @@ impl Tensor {
         })
     }
 
+    /// How many times as much of an error there may be in a solution as in what it is of, of a matrix or of each of a batch, in `F32`
+    /// or `F64`: the greatest singular value over the least one. Infinite if a matrix has no inverse, NaN for zeros alone, 0 for one without elements.
+    /// PyTorch's `torch.linalg.cond`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from([[4.0f64, 0.0], [0.0, -2.0]]);
+    /// assert!((x.cond().item::<f64>()? - 2.0).abs() < 1e-14);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn cond(&self) -> Tensor {
+        let call = Call::here("cond");
+        call.composed(|| {
+            let of = matrices(call, self)?;
+            if of.rows.min(of.columns) == 0 {
+                return Ok(Tensor::zeros(of.batch, of.dtype));
+            }
+            let s = values(call, self)?;
+            Ok(s.select(-1, 0) / s.select(-1, -1))
+        })
+    }
+
     /// How many singular values of a matrix, or of each of a batch, are above `max(m, n) * eps` of the greatest, as `I64`: how many rows
     /// are independent. PyTorch's `torch.linalg.matrix_rank`.
     ///

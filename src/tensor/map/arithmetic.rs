@@ -1,6 +1,6 @@
 //! Operations on elements that are short formulas of others.
 
-use std::f64::consts::{LOG2_E, PI};
+use std::f64::consts::{FRAC_1_SQRT_2, LOG2_E, PI};
 
 use super::binary::binary;
 use super::formula::{Argument, Term, formula};
@@ -238,6 +238,56 @@ impl Tensor {
         Tensor::or_invalid(formula(Call::here("xlogy"), Rule::Float, operands, |[x, y]| xlogy(&x, &y)))
     }
 
+    /// `self * log(1 + other)`, and 0 where `self` is 0, unless `other` is NaN: in the promoted dtype, or `F32` for
+    /// integers and bools. Shapes broadcast.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0.0f64, 2.0], [2]);
+    /// assert_eq!(x.xlog1py(&Tensor::from_slice(&[-1.0f64, 1e-20], [2])).to_vec::<f64>()?, [0.0, 2e-20]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn xlog1py(&self, other: impl Into<Operand>) -> Tensor {
+        let operands = [self.into(), other.into()];
+        let product = |[x, y]: [Term; 2]| counted(&x, &y, y.log1p());
+        Tensor::or_invalid(formula(Call::here("xlog1py"), Rule::Float, operands, product))
+    }
+
+    /// `-x * log(x)`, 0 at 0, and negative infinity below: what each probability adds to an entropy. Floats keep their dtype,
+    /// integers and bools give `F32`. PyTorch's `torch.special.entr`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let bits = Tensor::from_slice(&[0.5f64, 0.5, 0.0], [3]).entr().sum(..) / std::f64::consts::LN_2;
+    /// assert_eq!(bits.item::<f64>()?, 1.0);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn entr(&self) -> Tensor {
+        let entropy = |[x]: [Term; 1]| {
+            let own = -(&x * x.log());
+            x.lt(0.0).select(f64::NEG_INFINITY, x.eq(0.0).select(0.0, own))
+        };
+        Tensor::or_invalid(formula(Call::here("entr"), Rule::Float, [self.into()], entropy))
+    }
+
+    /// The share of a normal distribution below each number: `erfc(-x / sqrt(2)) / 2`, which is accurate for what is far below 0
+    /// too, where PyTorch's `torch.special.ndtr` is 0 from -5.4 on in `F32`. Floats keep their dtype, integers and bools give
+    /// `F32`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let shares = Tensor::from_slice(&[0.0f64, f64::INFINITY], [2]).ndtr();
+    /// assert_eq!(shares.to_vec::<f64>()?, [0.5, 1.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn ndtr(&self) -> Tensor {
+        let share = |[x]: [Term; 1]| (&x * -FRAC_1_SQRT_2).erfc() * 0.5;
+        Tensor::or_invalid(formula(Call::here("ndtr"), Rule::Float, [self.into()], share))
+    }
+
     /// `log(x / (1 - x))`, the opposite of [`Tensor::sigmoid`]: infinite at 0 and 1, NaN beyond. Floats keep their dtype,
     /// integers and bools give `F32`.
     ///
@@ -430,7 +480,12 @@ fn divided(call: Call, operands: [Operand; 2], rounding: Rounding) -> Result<Ten
 
 /// `x * log(y)`, 0 where `x` is 0, NaN where `y` is.
 pub(crate) fn xlogy(x: &Term, y: &Term) -> Term {
-    let product = x * y.log();
+    counted(x, y, y.log())
+}
+
+/// `x` times the logarithm of something of `y`, 0 where `x` is 0, NaN where `y` is.
+fn counted(x: &Term, y: &Term, logarithm: Term) -> Term {
+    let product = x * logarithm;
     x.eq(0.0).and(y.isnan().not()).select(0.0, product)
 }
 

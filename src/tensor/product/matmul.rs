@@ -101,6 +101,39 @@ impl Tensor {
         ranked(Call::here("dot"), [self, other.as_ref()], [1, 1])
     }
 
+    /// The sum of products over the last axes, which are as long: the result has the other axes of this tensor, then those of the
+    /// other. With a 0-d tensor, the product. Dtypes as [`Tensor::matmul`].
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let (x, y) = (Tensor::from([[1i32, 2], [3, 4]]), Tensor::from([[1i32, 0], [0, 1], [1, 1]]));
+    /// assert_eq!(x.inner(&y).to_vec::<i32>()?, [1, 2, 3, 3, 4, 7]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn inner(&self, other: impl AsRef<Tensor>) -> Tensor {
+        let (call, other) = (Call::here("inner"), other.as_ref());
+        call.composed(|| match self.ndim()? == 0 || other.ndim()? == 0 {
+            true => Ok(self * other),
+            false => tensordot(call, [self, other], [[-1].into(), [-1].into()]),
+        })
+    }
+
+    /// The sum of products along an axis of both, whose shapes broadcast: rows times rows, one by one. Dtypes as
+    /// [`Tensor::matmul`]. PyTorch's `torch.linalg.vecdot`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let (x, y) = (Tensor::from([[1i32, 2], [3, 4]]), Tensor::from([10i32, 1]));
+    /// assert_eq!(x.vecdot(&y, -1).to_vec::<i32>()?, [12, 34]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn vecdot(&self, other: impl AsRef<Tensor>, axis: isize) -> Tensor {
+        let (call, other) = (Call::here("vecdot"), other.as_ref());
+        call.composed(|| vecdot(call, [self, other], axis))
+    }
+
     /// All products of the elements of two vectors: a matrix with a row for each element of this one.
     ///
     /// ```
@@ -515,6 +548,21 @@ fn tensordot(call: Call, [a, b]: [&Tensor; 2], [axes, of_other]: [Dims; 2]) -> R
         .map(|(_, &label)| label)
         .collect();
     let (sum, dtype) = contract(call, &[Factor::new(a, &labels[0]), Factor::new(b, &labels[1])], &output)?;
+    Ok(sum.cast(dtype))
+}
+
+fn vecdot(call: Call, [a, b]: [&Tensor; 2], axis: isize) -> Result<Tensor> {
+    // As long as it is not computed, what it says of shapes.
+    let products = a * b;
+    let (shape, _) = products.known()?;
+    let summed = call.axis(axis, shape)? as Label;
+    let factor = |x: &Tensor| {
+        let rank = x.known()?.0.rank();
+        let labels: Vec<Label> = ((shape.rank() - rank) as Label..shape.rank() as Label).collect();
+        Ok(Factor::new(x, &labels))
+    };
+    let output: Vec<Label> = (0..shape.rank() as Label).filter(|&label| label != summed).collect();
+    let (sum, dtype) = contract(call, &[factor(a)?, factor(b)?], &output)?;
     Ok(sum.cast(dtype))
 }
 
