@@ -76,8 +76,8 @@ impl Tensor {
     }
 
     /// How many times as much of an error there may be in a solution as in what it is of, of a matrix or of each of a batch, in `F32`
-    /// or `F64`: the greatest singular value over the least one. Infinite if a matrix has no inverse, NaN for zeros alone, 0 for one without elements.
-    /// PyTorch's `torch.linalg.cond`.
+    /// or `F64`: the greatest singular value over the least one. Infinite if a matrix has no inverse, NaN for zeros alone, 0 for one
+    /// without elements. PyTorch's `torch.linalg.cond`.
     ///
     /// ```
     /// use lazuli::Tensor;
