@@ -160,3 +160,24 @@ fn steps_that_reduce_rows_of_steps() {
     let explained = lazuli::explain(&chains(&Device::cpu())).unwrap().to_string();
     assert!(!explained.contains("a C compiler would take"), "{explained}");
 }
+
+/// Steps of Runge and Kutta's for Lorenz's equations: what three results share is in the text of one kernel several times, and
+/// in a long program that counts.
+#[test]
+fn what_is_apart_for_its_text_says_so() {
+    let mut state = values(&Device::cpu(), [3, 2000], DType::F64, 1);
+    let slope = |s: &Tensor| {
+        let [x, y, z] = [0, 1, 2].map(|axis| s.select(0, axis));
+        Tensor::stack([(&y - &x) * 10.0, &x * (28.0 - &z) - &y, &x * &y - &z * 8.0 / 3.0], 0)
+    };
+    for _ in 0..8 {
+        let first = slope(&state);
+        let second = slope(&(&state + &first * 0.0025));
+        let third = slope(&(&state + &second * 0.0025));
+        let fourth = slope(&(&state + &third * 0.005));
+        state = &state + (first + second * 2.0 + third * 2.0 + fourth) * (0.005 / 6.0);
+    }
+    let explained = lazuli::explain([&state]).unwrap().to_string();
+    assert!(explained.contains("whose text would have"), "{explained}");
+    assert!(!explained.contains("were not tried"), "{explained}");
+}

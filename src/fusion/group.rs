@@ -75,6 +75,15 @@ pub(crate) enum WhyNot {
         apart: f64,
     },
     Cycle,
+    /// What is computed in several places is in the text of one as often, which compilers take longer for.
+    Repeated {
+        operations: f64,
+    },
+    /// Of merges that exclude each other, the search makes those that save more.
+    Overtaken {
+        fused: f64,
+        apart: f64,
+    },
     /// Kernels that read the same may be too many for each to be tried with each.
     NotTried,
     /// Kernels without a common value are not tried.
@@ -151,6 +160,17 @@ impl fmt::Display for WhyNot {
             WhyNot::Unprofitable { fused, apart } => {
                 write!(f, "nothing gained: {} fused, {} apart", microseconds(*fused), microseconds(*apart))
             }
+            WhyNot::Repeated { operations } => write!(
+                f,
+                "one could do, whose text would have {operations:.0} operations more than theirs: compilers would take longer than \
+                 that saves"
+            ),
+            WhyNot::Overtaken { fused, apart } => write!(
+                f,
+                "one could do, in {} for {} apart, but other merges came first that saved more",
+                microseconds(*fused),
+                microseconds(*apart)
+            ),
             WhyNot::NotTried => {
                 write!(f, "one could do, but among the many that share values these two were not tried")
             }

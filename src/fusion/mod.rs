@@ -483,6 +483,11 @@ impl Apart<'_> {
         let apart = first.work.seconds(figures) + second.work.seconds(figures);
         let fused = merged.work.seconds(figures);
         let is_slower = fused >= apart * merge::DOUBT;
+        // As the search counts them.
+        let text =
+            |group: &Group| figures.repeated(group.texts - group.nodes.len() as f64, self.facts.bound());
+        let is_longer = fused + text(&merged) >= (apart + text(first) + text(second)) * merge::DOUBT;
+        let is_consumer = first.outputs.iter().any(|id| second.reads.contains(id));
         let is_between = |&between: &usize| between != a && self.needs[between].contains(&a);
         match merged.recomputed {
             Some(Recomputed { value, times, .. }) if is_slower => {
@@ -490,6 +495,8 @@ impl Apart<'_> {
             }
             _ if is_slower => WhyNot::Unprofitable { fused, apart },
             _ if self.needs[b].iter().any(is_between) => WhyNot::Cycle,
+            _ if is_longer => WhyNot::Repeated { operations: merged.texts - first.texts - second.texts },
+            _ if is_consumer => WhyNot::Overtaken { fused, apart },
             _ => WhyNot::NotTried,
         }
     }

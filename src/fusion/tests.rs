@@ -262,6 +262,10 @@ fn rare_reasons_read_well() {
         WhyNot::TooManyBuffers { buffers: 400 }.to_string(),
         "400 buffers are more than the 384 of a kernel"
     );
+    assert_eq!(
+        WhyNot::Overtaken { fused: 2e-5, apart: 3e-5 }.to_string(),
+        "one could do, in 20.0 µs for 30.0 µs apart, but other merges came first that saved more"
+    );
 }
 
 #[test]
