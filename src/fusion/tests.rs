@@ -590,3 +590,20 @@ fn elements_in_order_and_their_positions_are_of_one_sort() {
     let is_sort = |id: &NodeId| matches!(graph.node(*id).op, Op::Sort { .. });
     assert_eq!(grouping.groups.iter().filter(|group| group.nodes.iter().any(is_sort)).count(), 1);
 }
+
+/// Angles of several octaves, whose sines and cosines are both stored. Of lines of 10 lanes are idle, which costs what is costly
+/// more than storing the angles does, which are one line then.
+#[test]
+fn what_is_costly_has_full_vectors() {
+    let octaves = |count: usize, figures| {
+        let mut s = Sketch::new();
+        let shape = [1 << 17, count];
+        let (x, by) = (s.input([1 << 17, 1], DType::F32), s.input([1, count], DType::F32));
+        let (x, by) = (s.expand(x, shape), s.expand(by, shape));
+        let angles = s.binary(BinaryOp::Mul, x, by);
+        let waves = [UnaryOp::Sin, UnaryOp::Cos].map(|op| s.unary(op, angles));
+        kernels(&s.outputs(waves), figures)
+    };
+    assert_eq!([10, 16, 256].map(|count| octaves(count, &TargetFigures::CPU)), [2, 1, 1]);
+    assert_eq!(octaves(10, FIGURES), 1);
+}

@@ -180,6 +180,11 @@ impl Analyser<'_> {
             let begun = outputs.iter().map(|&id| turns(facts.of(id))).fold(0.0, f64::max);
             work.counted.turns += begun;
             work.operations += begun * facts.figures.turn;
+            if kind == Loop::Lanes && facts.figures.turn > 0.0 {
+                let idle = outputs.iter().map(|&id| idle(facts.of(id).inner)).fold(0.0, f64::max);
+                let own: f64 = work.counted.loops[Loop::Lanes as usize].iter().sum();
+                self.add(work, (Loop::Lanes, Role::Hero), own * idle);
+            }
         }
         self.count_bytes(work, outputs);
     }
@@ -355,6 +360,15 @@ fn more(through: &mut [f64], touched: &mut Vec<NodeId>, read: &Read, demand: f64
     *most += more;
     touched.push(read.through);
     more
+}
+
+/// Lanes of a vector, of most processors that compilers know vectors of numbers of 32 bits for.
+const LANES: f64 = 16.0;
+
+/// What lanes beyond the end of a line would have computed, for each element of the line.
+fn idle(line: usize) -> f64 {
+    let line = line as f64;
+    (line / LANES).ceil() * LANES / line - 1.0
 }
 
 /// How often the loop along the innermost axis begins.
