@@ -12,6 +12,8 @@ use super::together::{definitions, functions, id, names};
 const LEAST: usize = 2000;
 /// What a function knows instead of being given it, where its parameter is `const`: that elements are neighbours.
 const NEIGHBOURS: &str = "1";
+/// What stays with its kernel, whose distances make it a tenth faster (`benches/README.md`).
+const STAYS: &str = "lz_multiply_dots_bf16";
 /// How those begin that are no part of the loops that call them.
 const CALLED: &str = "static __attribute__((noinline";
 const INLINED: &str = "static inline __attribute__((always_inline)) ";
@@ -45,7 +47,13 @@ impl<'a> Head<'a> {
         let qualifiers = &begin[..begin.len() - rest.len() - 1 - declared.len()];
         // What vectors are passed in depends on more than the text.
         let has_memory = parameters.iter().any(|parameter| parameter.contains('*'));
-        has_memory.then_some(Head { others: attributes, result, name, parameters, qualifiers })
+        (has_memory && name != STAYS).then_some(Head {
+            others: attributes,
+            result,
+            name,
+            parameters,
+            qualifiers,
+        })
     }
 }
 
@@ -268,6 +276,12 @@ mod tests {
         let (own, both) = split(&source.replacen("(out0, 1,", "(out0, 32,", 1));
         assert!(own.contains(&format!("{}(out0, 32, out0 + f(1, 2), 3)", both[0].name)), "{own}");
         assert_eq!(both, others);
+    }
+
+    #[test]
+    fn what_is_faster_with_its_kernel_stays() {
+        let source = source().replace("lz_long", STAYS);
+        assert_eq!(split(&source), (source, Vec::new()));
     }
 
     #[test]
