@@ -272,9 +272,9 @@ impl Tensor {
         Tensor::or_invalid(formula(Call::here("entr"), Rule::Float, [self.into()], entropy))
     }
 
-    /// The share of a normal distribution below each number: `erfc(-x / sqrt(2)) / 2`, which is accurate for what is far below 0
-    /// too, where PyTorch's `torch.special.ndtr` is 0 from -5.4 on in `F32`. Floats keep their dtype, integers and bools give
-    /// `F32`.
+    /// The share of a normal distribution below each number: `erfc(-x / sqrt(2)) / 2`. Far below 0 the relative error is
+    /// about `x²` times that of rounding `x / sqrt(2)`; PyTorch's `torch.special.ndtr` is 0 there, from -5.4 on in `F32`. Floats
+    /// keep their dtype, integers and bools give `F32`.
     ///
     /// ```
     /// use lazuli::Tensor;
