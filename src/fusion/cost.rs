@@ -82,6 +82,8 @@ pub(crate) struct TargetFigures {
     pub(crate) few_again: f64,
     /// Operations that an innermost loop takes to begin and to end.
     pub(crate) turn: f64,
+    /// Lanes that such a loop computes at a time, of 32 bits each; 1 where threads go on in the next line.
+    pub(crate) vector: usize,
     /// Seconds that an operation counts for each further place where its text is. A compiler takes 1 to 2 ms for it, once: as much as
     /// this in some 5,000 runs.
     pub(crate) text: f64,
@@ -136,6 +138,7 @@ impl TargetFigures {
         // Softmax of 1024 columns of 4096 takes 41 µs on an H200, in 64 blocks; of what a copy takes, 11. Batch norm of 32 channels 25, of 5.
         few_again: 2.5,
         turn: 0.0,
+        vector: 1,
         text: 0.0,
         overlap: 0.95,
         alone: 0.0,
@@ -182,6 +185,8 @@ impl TargetFigures {
         between_scans: 16.0,
         few_again: 0.0,
         turn: 300.0,
+        // Of AVX-512: with half as many, lines of up to 8 would leave fewer idle.
+        vector: 16,
         text: 0.3e-6,
         overlap: 0.43,
         alone: 5e-6,

@@ -75,11 +75,11 @@ pub(crate) enum WhyNot {
         apart: f64,
     },
     Cycle,
-    /// What is computed in several places is in the text of one as often, which compilers take longer for.
+    /// One kernel would have some operations at several places of its text, and each costs compile time.
     Repeated {
         operations: f64,
     },
-    /// Of merges that exclude each other, the search makes those that save more.
+    /// The search is greedy: other merges saved more, and left no way to this one.
     Overtaken {
         fused: f64,
         apart: f64,
@@ -162,12 +162,12 @@ impl fmt::Display for WhyNot {
             }
             WhyNot::Repeated { operations } => write!(
                 f,
-                "one could do, whose text would have {operations:.0} operations more than theirs: compilers would take longer than \
-                 that saves"
+                "one kernel could do it, but its text would repeat {operations:.0} operations, whose compile time counts more than \
+                 it would save"
             ),
             WhyNot::Overtaken { fused, apart } => write!(
                 f,
-                "one could do, in {} for {} apart, but other merges came first that saved more",
+                "one kernel could do it in {}, {} apart, but the search, which takes the best merge first, did not come to it",
                 microseconds(*fused),
                 microseconds(*apart)
             ),

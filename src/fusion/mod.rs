@@ -496,6 +496,8 @@ impl Apart<'_> {
             _ if is_slower => WhyNot::Unprofitable { fused, apart },
             _ if self.needs[b].iter().any(is_between) => WhyNot::Cycle,
             _ if is_longer => WhyNot::Repeated { operations: merged.texts - first.texts - second.texts },
+            // The search doubts small losses as well.
+            _ if fused >= apart => WhyNot::Unprofitable { fused, apart },
             _ if is_consumer => WhyNot::Overtaken { fused, apart },
             _ => WhyNot::NotTried,
         }

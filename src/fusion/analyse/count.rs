@@ -180,10 +180,10 @@ impl Analyser<'_> {
             let begun = outputs.iter().map(|&id| turns(facts.of(id))).fold(0.0, f64::max);
             work.counted.turns += begun;
             work.operations += begun * facts.figures.turn;
-            if kind == Loop::Lanes && facts.figures.turn > 0.0 {
-                let idle = outputs.iter().map(|&id| idle(facts.of(id).inner)).fold(0.0, f64::max);
+            if kind == Loop::Lanes {
+                let idle = outputs.iter().map(|&id| idle_lanes(facts.of(id).inner, facts.figures.vector));
                 let own: f64 = work.counted.loops[Loop::Lanes as usize].iter().sum();
-                self.add(work, (Loop::Lanes, Role::Hero), own * idle);
+                self.add(work, (Loop::Lanes, Role::Hero), own * idle.fold(0.0, f64::max));
             }
         }
         self.count_bytes(work, outputs);
@@ -362,13 +362,9 @@ fn more(through: &mut [f64], touched: &mut Vec<NodeId>, read: &Read, demand: f64
     more
 }
 
-/// Lanes of a vector, of most processors that compilers know vectors of numbers of 32 bits for.
-const LANES: f64 = 16.0;
-
-/// What lanes beyond the end of a line would have computed, for each element of the line.
-fn idle(line: usize) -> f64 {
-    let line = line as f64;
-    (line / LANES).ceil() * LANES / line - 1.0
+/// Lanes of the last vector of a line that are beyond its end, for each of its elements.
+fn idle_lanes(line: usize, vector: usize) -> f64 {
+    line.next_multiple_of(vector) as f64 / line as f64 - 1.0
 }
 
 /// How often the loop along the innermost axis begins.
