@@ -66,7 +66,8 @@ const SORT: &str = include_str!("helpers/sort.h");
 /// What their names begin with.
 const PRODUCT: &str = "lz_multiply_";
 
-/// How those are declared: long texts are compiled at `-O1`, which leaves their registers in memory.
+/// How those are declared: long texts are compiled at `-O1`, which leaves their registers in memory. Where long ones are compiled
+/// apart from their kernels, a `const` parameter says that a literal 1 may become a part of the function.
 const CALLED: &str = "static __attribute__((noinline, optimize(\"O2\", \"fp-contract=fast\"))) ";
 
 /// How those are declared that take long: compiled once.

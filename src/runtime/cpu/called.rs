@@ -1,5 +1,5 @@
-//! Functions of kernels that take the compiler longer than the loops around them: products of tiles, sorts of rows. Each is
-//! compiled once for a machine, and linked to the kernels that call it.
+//! Helper functions that take the compiler longer than the kernels that call them: products of tiles, sorts of rows. Each is a
+//! translation unit of its own, compiled once for a machine and linked to every kernel that calls it.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
@@ -8,22 +8,22 @@ use rustc_hash::FxHashMap;
 
 use super::together::{definitions, functions, id, names};
 
-/// Bytes of text, with all that it needs, from which on a function is worth a run of the compiler.
+/// Bytes of a function with the definitions that it needs, from which on it is worth a run of the compiler.
 const LEAST: usize = 2000;
-/// What a function knows instead of being given it, where its parameter is `const`: that elements are neighbours.
-const NEIGHBOURS: &str = "1";
-/// What stays with its kernel, whose distances make it a tenth faster (`benches/README.md`).
+/// The argument that a function is specialised for where its parameter is `const`: a stride of one.
+const UNIT_STRIDE: &str = "1";
+/// Stays in its kernel's text: specialised for the strides of its only call, it is 3 to 8 % faster (`benches/README.md`).
 const STAYS: &str = "lz_multiply_dots_bf16";
-/// How those begin that are no part of the loops that call them.
+/// How a definition begins that may become a unit of its own.
 const CALLED: &str = "static __attribute__((noinline";
 const INLINED: &str = "static inline __attribute__((always_inline)) ";
 
-/// One of them, with the numbers that its kernel calls it with.
+/// A function as a translation unit.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Function {
-    /// Tells it from all others.
+    /// With a hash of the text: kernels that need other versions of a function call other names.
     name: String,
-    /// A whole text, which defines it.
+    /// The unit's source.
     text: String,
 }
 
@@ -33,7 +33,7 @@ struct Head<'a> {
     result: &'a str,
     name: &'a str,
     parameters: Vec<&'a str>,
-    /// The whole of it, up to the result.
+    /// `static __attribute__((noinline, OTHERS)) `.
     qualifiers: &'a str,
 }
 
@@ -45,7 +45,7 @@ impl<'a> Head<'a> {
         let (result, name) = declared.rsplit_once(' ')?;
         let parameters: Vec<&str> = rest.strip_suffix(") {")?.split(", ").collect();
         let qualifiers = &begin[..begin.len() - rest.len() - 1 - declared.len()];
-        // What vectors are passed in depends on more than the text.
+        // How vectors are passed depends on the flags of both units: functions of vectors alone stay.
         let has_memory = parameters.iter().any(|parameter| parameter.contains('*'));
         (has_memory && name != STAYS).then_some(Head {
             others: attributes,
@@ -62,14 +62,14 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
         .filter(|word| !word.is_empty())
 }
 
-/// A call in a text: where its operands begin and end.
+/// A call in a text: its arguments, and where they begin and end.
 struct Call<'a> {
     begin: usize,
     end: usize,
-    operands: Vec<&'a str>,
+    arguments: Vec<&'a str>,
 }
 
-/// The calls of a function; `None` if one is not understood.
+/// The calls of a function; `None` if its name is used in another way.
 fn calls<'a>(text: &'a str, name: &str) -> Option<Vec<Call<'a>>> {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let found = text.match_indices(name).filter(|&(at, _)| {
@@ -77,22 +77,22 @@ fn calls<'a>(text: &'a str, name: &str) -> Option<Vec<Call<'a>>> {
         let after = text.as_bytes().get(at + name.len());
         !before.is_some_and(is_word) && !after.is_some_and(|&byte| is_word(byte))
     });
-    found.map(|(at, _)| operands(text, at + name.len())).collect()
+    found.map(|(at, _)| arguments(text, at + name.len())).collect()
 }
 
-fn operands(text: &str, at: usize) -> Option<Call<'_>> {
+fn arguments(text: &str, at: usize) -> Option<Call<'_>> {
     let begin = at + 1;
     let inside = text[at..].strip_prefix('(')?;
-    let (mut depth, mut from, mut operands) = (0usize, 0, Vec::new());
+    let (mut depth, mut from, mut arguments) = (0usize, 0, Vec::new());
     for (place, letter) in inside.char_indices() {
         match letter {
             '(' => depth += 1,
             ')' if depth > 0 => depth -= 1,
             ')' | ',' if depth == 0 => {
-                operands.push(inside[from..place].trim());
+                arguments.push(inside[from..place].trim());
                 from = place + 1;
                 if letter == ')' {
-                    return Some(Call { begin, end: begin + place, operands });
+                    return Some(Call { begin, end: begin + place, arguments });
                 }
             }
             _ => {}
@@ -101,7 +101,7 @@ fn operands(text: &str, at: usize) -> Option<Call<'_>> {
     None
 }
 
-/// A kernel's source without the functions that are compiled apart from it, and these.
+/// A kernel's source with declarations in the place of functions that are units of their own, and these.
 pub(super) fn split(source: &str) -> (String, Vec<Function>) {
     let at = functions(source);
     let definitions = definitions(&source[..at]);
@@ -109,7 +109,7 @@ pub(super) fn split(source: &str) -> (String, Vec<Function>) {
     let mut functions = Vec::new();
     for definition in &definitions {
         let Some(head) = Head::of(definition) else { continue };
-        // What other functions call goes with them.
+        // What another helper calls stays beside it.
         let is_own = definitions
             .iter()
             .all(|other| other == definition || !words(other).any(|word| word == head.name));
@@ -125,8 +125,8 @@ pub(super) fn split(source: &str) -> (String, Vec<Function>) {
     (before + &own, functions)
 }
 
-/// The function, its declaration, and the text that calls it so. Where neighbours are what all calls have, that is a part of it. Of
-/// other distances, which differ from kernel to kernel, each would be another function.
+/// The function's unit, its declaration, and the kernel's text with the calls as that declares them. It is specialised for
+/// [`UNIT_STRIDE`] alone: other strides differ from kernel to kernel, and each would be another unit.
 fn apart(
     definitions: &[&str],
     definition: &str,
@@ -134,14 +134,14 @@ fn apart(
     own: &str,
 ) -> Option<(Function, String, String)> {
     let calls = calls(own, head.name)?;
-    if calls.is_empty() || calls.iter().any(|call| call.operands.len() != head.parameters.len()) {
+    if calls.is_empty() || calls.iter().any(|call| call.arguments.len() != head.parameters.len()) {
         return None;
     }
     let is_known = |place: usize| {
-        let first = calls[0].operands[place];
+        let first = calls[0].arguments[place];
         head.parameters[place].starts_with("const idx ")
-            && first == NEIGHBOURS
-            && calls.iter().all(|call| call.operands[place] == first)
+            && first == UNIT_STRIDE
+            && calls.iter().all(|call| call.arguments[place] == first)
     };
     let known: Vec<bool> = (0..head.parameters.len()).map(is_known).collect();
     let left: Vec<&str> = head
@@ -153,12 +153,12 @@ fn apart(
         .collect();
     let passed: Vec<&str> = (head.parameters.iter().zip(&known).enumerate())
         .map(|(place, (parameter, &known))| match known {
-            true => calls[0].operands[place],
+            true => calls[0].arguments[place],
             false => words(parameter).last().unwrap_or_default(),
         })
         .collect();
     let needed = needed(definitions, definition);
-    // What calls itself is nowhere inlined.
+    // A recursive function cannot be inlined into the one that is exported.
     let is_recursive = words(definition).filter(|word| *word == head.name).count() > 1;
     let inlined =
         if is_recursive { definition.to_owned() } else { definition.replacen(head.qualifiers, INLINED, 1) };
@@ -178,11 +178,11 @@ fn apart(
     let mut calling = String::with_capacity(own.len());
     let mut done = 0;
     for call in &calls {
-        let operands = call.operands.iter().zip(&known).filter(|(_, known)| !**known);
-        let operands: Vec<&str> = operands.map(|(operand, _)| *operand).collect();
-        // The parenthesis, and the name before it.
+        let arguments = call.arguments.iter().zip(&known).filter(|(_, known)| !**known);
+        let arguments: Vec<&str> = arguments.map(|(argument, _)| *argument).collect();
+        // Up to the name, which is before the parenthesis.
         calling.push_str(&own[done..call.begin - 1 - core.len()]);
-        calling.push_str(&format!("{name}({}", operands.join(", ")));
+        calling.push_str(&format!("{name}({}", arguments.join(", ")));
         done = call.end;
     }
     calling.push_str(&own[done..]);
@@ -193,7 +193,7 @@ fn apart(
 fn needed(definitions: &[&str], definition: &str) -> String {
     let mut wanted: BTreeSet<&str> = words(definition).collect();
     let mut all = Vec::new();
-    // Each is defined before it is used, and what comes later may have a name that is another thing here.
+    // Later definitions are not visible there, and may reuse names: LANES is a macro after it and an enumerator in it.
     let before = definitions.iter().position(|&other| other == definition).unwrap_or(0);
     for &other in definitions[..before].iter().rev() {
         let is_wanted = names(other).iter().any(|name| wanted.contains(name))
@@ -209,7 +209,7 @@ fn needed(definitions: &[&str], definition: &str) -> String {
 /// An object file, once somebody has compiled it.
 type Object = Arc<OnceLock<Option<Vec<u8>>>>;
 
-/// By who makes them, and by their names.
+/// By the compiler with its flags, and by name.
 static OBJECTS: LazyLock<Mutex<FxHashMap<(String, String), Object>>> = LazyLock::new(Mutex::default);
 
 impl Function {

@@ -250,7 +250,7 @@ impl Tensor {
     #[track_caller]
     pub fn xlog1py(&self, other: impl Into<Operand>) -> Tensor {
         let operands = [self.into(), other.into()];
-        let product = |[x, y]: [Term; 2]| counted(&x, &y, y.log1p());
+        let product = |[x, y]: [Term; 2]| times_logarithm(&x, &y, y.log1p());
         Tensor::or_invalid(formula(Call::here("xlog1py"), Rule::Float, operands, product))
     }
 
@@ -480,11 +480,11 @@ fn divided(call: Call, operands: [Operand; 2], rounding: Rounding) -> Result<Ten
 
 /// `x * log(y)`, 0 where `x` is 0, NaN where `y` is.
 pub(crate) fn xlogy(x: &Term, y: &Term) -> Term {
-    counted(x, y, y.log())
+    times_logarithm(x, y, y.log())
 }
 
-/// `x` times the logarithm of something of `y`, 0 where `x` is 0, NaN where `y` is.
-fn counted(x: &Term, y: &Term, logarithm: Term) -> Term {
+/// `x` times a logarithm that follows from `y`: 0 where `x` is 0, NaN where `y` is.
+fn times_logarithm(x: &Term, y: &Term, logarithm: Term) -> Term {
     let product = x * logarithm;
     x.eq(0.0).and(y.isnan().not()).select(0.0, product)
 }

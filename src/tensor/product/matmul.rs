@@ -552,7 +552,7 @@ fn tensordot(call: Call, [a, b]: [&Tensor; 2], [axes, of_other]: [Dims; 2]) -> R
 }
 
 fn vecdot(call: Call, [a, b]: [&Tensor; 2], axis: isize) -> Result<Tensor> {
-    // As long as it is not computed, what it says of shapes.
+    // Recorded for its shape, and the error of shapes that do not broadcast; nothing computes it.
     let products = a * b;
     let (shape, _) = products.known()?;
     let summed = call.axis(axis, shape)? as Label;

@@ -106,7 +106,7 @@ static const int table[3] = {10, 20, 30};
 static int count = 1000;
 __attribute__((visibility(\"hidden\"))) int scaled(int x, const int* by) { return table[x] * by[x] + ++count; }";
     let [own, other] = [own, other].map(|text| object(text, &["-O2"]));
-    // In either order, and in its own library what is missing is the process's.
+    // In either order; what is hidden stays so.
     for objects in [[&own[..], &other], [&other, &own]] {
         let library = load(&link(&objects).unwrap());
         // SAFETY: it is in the text, of this type.
