@@ -276,6 +276,13 @@ impl Contraction {
         self.rows.first().is_some_and(|&axis| kernel.axis(axis).is_argument)
     }
 
+    /// How many rows there are at least, of four classes, where that is an argument.
+    fn some_rows(&self, kernel: &Kernel) -> u64 {
+        let rows = self.rows.first().map_or(0, |&axis| kernel.axis(axis).extent);
+        let classes = [8 * ROWS, 4 * ROWS, 2 * ROWS];
+        classes.into_iter().find(|&class| class <= rows).unwrap_or(ROWS)
+    }
+
     /// How a core computes it.
     pub(crate) fn schedule(&self, kernel: &Kernel) -> ContractionSchedule {
         if self.is_thin(kernel) {
@@ -287,14 +294,17 @@ impl Contraction {
         }
         let sums = self.arrays();
         let known = |axes: &[AxisId], otherwise: u64| known(kernel, axes, otherwise);
-        let (rows, lines) = (known(&self.rows, ROWS), known(&self.lines, 1));
+        let (rows, lines) = (known(&self.rows, self.some_rows(kernel)), known(&self.lines, 1));
         let (column, terms) = (kernel.axis(self.column).extent, known(&self.depth, PACKED_TERMS));
         let batch = known(&self.batch, 1);
-        // What is packed of columns and the sums of a block stay in a core's own cache, and little beside a stack.
-        let most = (COLUMNS / sums.next_power_of_two()).max(PANEL);
+        // What is packed of columns and the sums of a block stay in a core's own cache, and little beside a stack. Of many rows,
+        // twice as many of half as many columns: to pack these takes longer than to read rows once more.
+        let is_tall = rows >= 2 * MOST_ROWS && self.statistics.is_empty();
+        let (rows_each, most) = if is_tall { (MOST_ROWS, COLUMNS / 2) } else { (ROWS, COLUMNS) };
+        let most = (most / sums.next_power_of_two()).max(PANEL);
         let columns = column.next_multiple_of(PANEL).min(most);
         let mut schedule = ContractionSchedule {
-            rows: rows.div_ceil(rows.div_ceil(ROWS).max(1)).next_multiple_of(TILE_ROWS) as u32,
+            rows: rows.div_ceil(rows.div_ceil(rows_each).max(1)).next_multiple_of(TILE_ROWS) as u32,
             lines: if column <= columns { (most / columns).min(lines).max(1) as u32 } else { 1 },
             columns: columns as u32,
             depth: terms.min(PACKED_TERMS) as u32,
@@ -327,7 +337,7 @@ impl Contraction {
                     schedule.columns = (columns / 2).next_multiple_of(PANEL as u32);
                 }
                 // Packed columns are used for all rows, of which the block that is counted may be one of many.
-                _ if rows == ROWS && s.rows <= ROWS as u32 / 2 => break,
+                _ if count(s) >= BLOCKS / 2 || rows == ROWS && s.rows <= ROWS as u32 / 2 => break,
                 _ => schedule.rows = (s.rows / 2).next_multiple_of(TILE_ROWS as u32),
             }
         }

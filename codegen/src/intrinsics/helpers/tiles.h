@@ -23,9 +23,12 @@ void lz_multiply_tile_f32(const float* restrict left, idx left_row, const idx le
         s[i][j] = (vec){0};
       }
     }
+    // the next tile's rows: processors do not foresee where these begin
+    for (int i = 6; left_term == 1 && i < 12; ++i) {
+      __builtin_prefetch(left + i * left_row);
+      __builtin_prefetch(left + i * left_row + LINE);
+    }
     for (idx k = 0; k < depth; ++k) {
-      // the next tile's rows: processors do not foresee where these begin
-      if (left_term == 1 && k % LINE < 6) __builtin_prefetch(left + (6 + k % LINE) * left_row + k / LINE * LINE);
       vec columns[WIDE];
 #pragma GCC unroll 4
       for (int j = 0; j < WIDE; ++j) {
