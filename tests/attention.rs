@@ -58,6 +58,35 @@ fn of_any_dtype() {
     }
 }
 
+/// BF16 of any sizes: weights go in pairs, the last of which is whole or not.
+#[test]
+fn of_pairs() {
+    for (queries, keys, width, causal) in [(50, 300, 40, true), (121, 77, 64, false), (30, 514, 24, false)] {
+        compare(&format!("{queries} {keys} {width} {causal}"), 1, |device| {
+            let of = |rows, width, seed| randn(device, &[2, rows, width], seed).cast(DType::BF16);
+            let (q, k, v) = (of(queries, 32, 1), of(keys, 32, 2), of(keys, width, 3));
+            q.scaled_dot_product_attention(&k, &v, &Attention::new().causal(causal))
+        });
+    }
+}
+
+/// Weights below the least normal number: they are not zero, as infinite values show, and are too small to show otherwise.
+#[test]
+fn weights_near_zero() {
+    for (dtype, step) in [(DType::F32, 1.0), (DType::F64, 8.0)] {
+        compare(&dtype.to_string(), 1, |device| {
+            let [q, k, v] = [1, 2, 3].map(|seed| randn(device, &[2, 130, 32], seed).cast(dtype));
+            let position = Tensor::arange(0, 130, 1).to(device).cast(dtype);
+            let distance = position.unsqueeze(0) - position.unsqueeze(1);
+            // Of the first row, the weights of keys 88 to 103 are subnormal, those after them zero.
+            let is_far = position.eq(95).unsqueeze(1).logical_and(Tensor::arange(0, 32, 1).to(device).eq(3));
+            let values = v.masked_fill(&is_far, f64::INFINITY);
+            let scores = q.matmul(&k.transpose(-2, -1)) / 100.0 - distance.abs() * step;
+            scores.softmax(-1).matmul(&values)
+        });
+    }
+}
+
 /// Masks of numbers and of truth, rows in which nothing takes part, heads that share keys, dropout.
 #[test]
 fn with_masks_and_shared_heads() {

@@ -20,7 +20,7 @@ use crate::ir::{Kernel, Store, ValueId, ValueOp};
 use crate::schedule::{
     Contraction, ContractionSchedule, PANEL, RowContraction, RowContractionSchedule, padded,
 };
-use crate::{BinaryOp, Language, Refusal, Scalar};
+use crate::{BinaryOp, DType, Language, Refusal, Scalar, UnaryOp};
 
 pub(super) fn build(
     kernel: &Kernel,
@@ -79,14 +79,21 @@ impl<'a> Rows<'a> {
                 |_, _| {},
             );
         }
-        let known = self.weigh(emitter, &scores);
+        let weights = match self.of.contraction.is_paired {
+            true => {
+                let weights = emitter.fresh("weights");
+                emitter.array(weights, Type::Memory(DType::BF16), of_block * length)
+            }
+            false => scores[0],
+        };
+        let known = self.weigh(emitter, &scores, weights);
         if self.of.contraction.products.is_empty() {
             return;
         }
         let sums = array(emitter, "sums", of_block * u64::from(self.schedule.columns));
         let mut writer = self.writer(emitter, &self.of.contraction, u64::from(self.schedule.columns));
         (writer.is_whole, writer.part) = (false, self.part);
-        let weights = Left::There { array: scores[0], row: length };
+        let weights = Left::There { array: weights, row: length };
         self.sums(emitter, &writer, [weights, Left::Packed(right), Left::Packed(sums)], |emitter, writer| {
             writer.results(emitter, &writer.contraction.products, &[sums], &known);
         });
@@ -225,9 +232,9 @@ impl<'a> Rows<'a> {
         );
     }
 
-    /// Each row's reductions, then the row as it is multiplied, in the first array, or what is stored of it. Gives arrays of the
+    /// Each row's reductions, then the row as it is multiplied, in an array, or what is stored of it. Gives arrays of the
     /// reductions' results that are needed later, one for each row.
-    fn weigh(&self, emitter: &mut Emitter, scores: &[Var]) -> Vec<(ValueId, Var)> {
+    fn weigh(&self, emitter: &mut Emitter, scores: &[Var], weights: Var) -> Vec<(ValueId, Var)> {
         let kernel = self.kernel;
         let Contraction { rows, products, .. } = &self.of.contraction;
         let later = products.first().map_or_else(Vec::new, |product| needed_after(kernel, product.sum));
@@ -254,7 +261,11 @@ impl<'a> Rows<'a> {
         for &id in &self.of.statistics {
             let ValueOp::Reduce { operand, .. } = kernel.value(id).op else { continue };
             if is_used_again(kernel, operand) {
-                row.keep(emitter, operand);
+                let least = self.least_weight(operand);
+                row.keep(emitter, operand, |emitter, value| match least {
+                    Some(least) => at_least(emitter, value, least),
+                    None => value,
+                });
             }
             let result = row.reduce(emitter, id);
             if let Some((_, of_rows)) = known.iter().find(|(other, _)| *other == id) {
@@ -264,9 +275,13 @@ impl<'a> Rows<'a> {
         }
         match products.first() {
             Some(product) => {
-                let target = Expr::element(scores[0], at.then(Add, Var::Lane));
+                let target = Expr::element(weights, at.then(Add, Var::Lane));
                 row.each(emitter, |emitter| {
                     let value = emitter.value(product.left);
+                    let value = match self.of.contraction.is_paired {
+                        true => Expr::ToMemory(DType::BF16, Box::new(value)),
+                        false => value,
+                    };
                     emitter.push(set(target, value));
                 });
             }
@@ -275,6 +290,18 @@ impl<'a> Rows<'a> {
         let body = emitter.close();
         emitter.push(counting(self.row, 0, self.rows.count, LoopHint::None).of(body));
         known
+    }
+
+    /// A weight of a softmax that is no less than this counts as it is, the rest but for zero as this. What is far below a unit in
+    /// the last place of the row's sum makes products below the least normal number, which take some processors a hundred times
+    /// as long. Weights are at most one, and one of them is that, so that only terms 2^100 times as large as others could tell.
+    fn least_weight(&self, id: ValueId) -> Option<Scalar> {
+        let softmax = self.of.contraction.products.first().and_then(|_| self.of.softmax(self.kernel))?;
+        let value = self.kernel.value(id);
+        let is_weight = matches!(value.op, ValueOp::Unary(UnaryOp::Exp, distance)
+            if matches!(self.kernel.value(distance).op, ValueOp::Binary(BinaryOp::Sub, a, _) if a == softmax.operand));
+        let limits = value.dtype.finfo().filter(|_| is_weight)?;
+        Some(Scalar::from_f64(value.dtype, limits.tiny / limits.eps))
     }
 
     /// What is stored of a row.
@@ -286,6 +313,18 @@ impl<'a> Rows<'a> {
             row.each(emitter, |emitter| elements.iter().for_each(|store| emitter.store(store)));
         }
     }
+}
+
+/// A number, or the least one where it is less and more than zero.
+fn at_least(emitter: &mut Emitter, value: Expr, least: Scalar) -> Expr {
+    let dtype = least.dtype();
+    let value = emitter.named(value, dtype);
+    let binary = |op, dtype, a: Expr, b: Expr| Expr::Binary(op, dtype, Box::new(a), Box::new(b));
+    let zero = Expr::Literal(Scalar::from_f64(dtype, 0.0));
+    let is_more = binary(BinaryOp::Lt, dtype, zero, value.clone());
+    let is_less = binary(BinaryOp::Lt, dtype, value.clone(), Expr::Literal(least));
+    let is_tiny = binary(BinaryOp::And, DType::Bool, is_more, is_less);
+    Expr::Select(Box::new(is_tiny), Box::new(Expr::Literal(least)), Box::new(value))
 }
 
 /// Whether an element of the rows is needed for more than one reduction.

@@ -75,8 +75,13 @@ impl Row<'_> {
         });
     }
 
-    /// Computes a value once that is used several times.
-    pub(super) fn keep(&mut self, emitter: &mut Emitter, id: ValueId) {
+    /// Computes a value once that is used several times, as what another function makes of it.
+    pub(super) fn keep(
+        &mut self,
+        emitter: &mut Emitter,
+        id: ValueId,
+        of: impl FnOnce(&mut Emitter, Expr) -> Expr,
+    ) {
         let value = self.kernel.value(id);
         if self.there.iter().any(|(own, ..)| *own == id) || !value.axes.contains(&self.along) {
             return;
@@ -85,6 +90,7 @@ impl Row<'_> {
         let array = emitter.array(array, Type::Register(value.dtype), padded(self.kernel, self.along));
         self.each(emitter, |emitter| {
             let value = emitter.value(id);
+            let value = of(emitter, value);
             emitter.push(set(Expr::element(array, Var::Lane), value));
         });
         self.there.push((id, array, Expr::Int(0)));

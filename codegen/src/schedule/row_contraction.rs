@@ -2,6 +2,7 @@
 //! made of products, and reduced, but not multiplied: the nearest of some centres, a softmax of logits.
 
 use super::contraction::{Contraction, Product};
+use super::exact::is_exact;
 use super::share::{COLUMNS, FEWEST_TERMS, PANEL, TILE_ROWS};
 use crate::index::AxisId;
 use crate::ir::{AxisKind, AxisSet, Kernel, ValueId, ValueOp};
@@ -116,6 +117,7 @@ impl RowContraction {
             score.rows.clone_from(&found.contraction.rows);
             score.is_paired = language == Language::C && score.has_pairs(kernel);
         }
+        found.contraction.is_paired = language == Language::C && product.is_some() && found.has_pairs(kernel);
         // Rows of products that do not vary over all of them would be computed again for each.
         let is_of_all = |score: &Contraction| score.rows.iter().all(|axis| has(&score.products[0].sum, axis));
         if !found.scores.iter().all(is_of_all) {
@@ -134,6 +136,18 @@ impl RowContraction {
         let is_near = language == Language::Cuda || found.most_rows(kernel) > 0;
         let elements = product.is_none().then_some(found.along);
         (is_stored(kernel, &map, elements) && has_rows && pays && is_near).then_some(found)
+    }
+
+    /// Whether what is multiplied may be numbers of BF16, whose terms may be multiplied in pairs: rounding them changes nothing, or
+    /// they are weights of a softmax whose results have no more bits.
+    fn has_pairs(&self, kernel: &Kernel) -> bool {
+        let product = &self.contraction.products[0];
+        let are_short =
+            || kernel.stores.iter().all(|store| kernel.buffers[store.buffer.index()].dtype.size() <= 2);
+        let is_exact = |value| is_exact(kernel, value, DType::BF16);
+        let is_rounded = is_exact(product.left) || are_short() && self.softmax(kernel).is_some();
+        let is_even = kernel.axis(self.along).extent.is_multiple_of(2);
+        self.contraction.sum == DType::F32 && is_even && is_exact(product.right) && is_rounded
     }
 
     /// Of rows that are multiplied.

@@ -7,7 +7,7 @@ use crate::nest::Parameter;
 use crate::nest::stmt::{
     BulkStep, Expr, Lines, ProductStep, SortBy, Sorting, Stmt, TileProduct, Turning, Type,
 };
-use crate::nest::variable::Var;
+use crate::nest::variable::Local;
 
 impl Printer<'_> {
     /// The call that a statement is; `None` if it is another one.
@@ -128,7 +128,8 @@ impl Printer<'_> {
             let arguments = arguments.map(String::as_str);
             return intrinsics::multiply_few(tile.dtype, tile.lines, &arguments, &mut self.helpers);
         }
-        if tile.dtype == DType::BF16 && matches!(tile.left, Var::Parameter(_)) {
+        let is_packed = |local: &Local| local.ty != Type::Memory(DType::BF16);
+        if tile.dtype == DType::BF16 && !self.local(tile.left).is_some_and(is_packed) {
             let arguments =
                 [&left, &rows[0], &count, &right, &rows[2], &sums, &rows[3], &depth, &width, &adds];
             return intrinsics::multiply_lines(&arguments.map(String::as_str), &mut self.helpers);
