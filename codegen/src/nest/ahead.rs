@@ -1,5 +1,5 @@
-//! Rows that are asked for ahead of time on the CPU: a pass that computes, over a row that is near already, has the next row
-//! come from memory meanwhile; one that does little but read asks for what is a little further on.
+//! What is asked for ahead of time on the CPU: a pass that computes, over a row that is near already, has the next row
+//! come from memory meanwhile; one that does little but read asks for what is a little further on, and so do loops of results.
 
 use std::cell::Cell;
 
@@ -10,7 +10,7 @@ use crate::ir::{AxisKind, BufferId, Kernel, ValueId, ValueOp};
 use crate::schedule::Plan;
 
 /// Of shorter rows the processor itself asks for the next one in time.
-const SHORTEST: u64 = 8 << 10;
+const SHORTEST: u64 = 1 << 9;
 
 /// Longer rows would be gone before they are read.
 const LONGEST: u64 = 256 << 10;
@@ -20,10 +20,34 @@ const LONGEST: u64 = 256 << 10;
 const DISTANCE: u64 = 1 << 10;
 
 /// The only pass over shorter rows is no stream.
-const SHORTEST_STREAM: u64 = 2 << 10;
+const SHORTEST_STREAM: u64 = 1 << 9;
 
 /// As many streams as processors follow.
 const MOST_STREAMS: usize = 3;
+
+/// Asks for what a loop of results along an axis reads a little later, in streams of its own: not what a row or a column of
+/// others reads as well.
+pub(super) fn ask_for_streams(emitter: &mut Emitter, kernel: &Kernel, axis: AxisId) {
+    let map = kernel.axes_of_kind(AxisKind::Map);
+    let ends = kernel.stores.iter().map(|store| store.value);
+    let mut streams: Vec<(BufferId, IndexExpr)> = Vec::new();
+    for id in kernel.down_from(ends) {
+        let ValueOp::Load { buffer, index, guard: None } = &kernel.value(id).op else { continue };
+        let is_own = map.iter().all(|&other| index.uses(other) || kernel.axis(other).extent <= 1);
+        if is_own && Ahead::is_along(kernel, index, axis) {
+            let size = kernel.buffers[buffer.index()].dtype.size() as u64;
+            let later = (*buffer, index.offset((DISTANCE / size) as i64));
+            if !streams.contains(&later) {
+                streams.push(later);
+            }
+        }
+    }
+    if streams.len() <= MOST_STREAMS {
+        for (buffer, index) in streams {
+            emitter.push(Stmt::Prefetch { buffer: buffer.into(), index: Expr::Index(index) });
+        }
+    }
+}
 
 /// What the first pass reads of a row.
 pub(super) struct Ahead {

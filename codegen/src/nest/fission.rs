@@ -5,6 +5,7 @@
 //! operations, each of which waits for the one before; in several short ones the chains of many. The arrays stay in the
 //! nearest cache.
 
+use super::ahead::ask_for_streams;
 use super::emitter::{Emitter, MOST_IN_LOOP};
 use super::loops::counting;
 use super::stmt::Arithmetic::Sub;
@@ -479,9 +480,16 @@ impl Stretches {
         let slot = Expr::name(self.axis).then(Sub, start);
         emitter.stretches([start, stop], (from, &to), TOGETHER, |emitter| {
             emitter.using(kernel, |emitter| {
+                let mut is_first = true;
                 let mut each = |emitter: &mut Emitter<'k>, body: &mut dyn FnMut(&mut Emitter<'k>)| {
                     let (from, to) = (Expr::name(start), Expr::name(stop));
-                    emitter.repeat_along(&[self.axis], counting(self.axis, from, to, hint), body);
+                    let asks = std::mem::replace(&mut is_first, false);
+                    emitter.repeat_along(&[self.axis], counting(self.axis, from, to, hint), |emitter| {
+                        if asks {
+                            ask_for_streams(emitter, kernel, self.axis);
+                        }
+                        body(emitter);
+                    });
                 };
                 let elements = self.fission.emit(emitter, kernel, &slot, TOGETHER, &mut each);
                 each(emitter, &mut |emitter| {

@@ -1,5 +1,6 @@
 //! The CPU's pointwise schedule: blocks of consecutive results, the innermost axis in vectors.
 
+use super::ahead::ask_for_streams;
 use super::emitter::Emitter;
 use super::fission::Stretches;
 use super::guarded_lanes::are_masks;
@@ -350,6 +351,9 @@ fn part<'k>(
     }
     let body = emitter.using(kernel, |emitter| {
         emitter.open(&[axis], false);
+        if hint.is_simd() {
+            ask_for_streams(emitter, kernel, axis);
+        }
         emitter.rolled = hint == LoopHint::None;
         emitter.store_all(kernel);
         emitter.rolled = false;
