@@ -61,7 +61,12 @@ impl Epilogue {
                 ValueOp::Load { index, guard: None, .. }
                     if plan.map.len() == 1 && kernel.computed_axes(index).is_empty() => {}
                 ValueOp::Unary(..) | ValueOp::Binary(..) | ValueOp::Select(..) | ValueOp::Cast(..) => {
-                    costly += if swept.contains(&id) { 0.0 } else { operations(kernel, id) };
+                    costly += match op {
+                        _ if swept.contains(&id) => 0.0,
+                        // Row by row it is a branch that nothing foretells, and what the next rows read waits for it.
+                        ValueOp::Select(..) => COSTLY,
+                        _ => operations(kernel, id),
+                    };
                     pending.extend(kernel.operands(op));
                 }
                 ValueOp::Load { .. }
