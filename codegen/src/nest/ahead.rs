@@ -15,10 +15,6 @@ const SHORTEST: u64 = 1 << 9;
 /// Longer rows would be gone before they are read.
 const LONGEST: u64 = 256 << 10;
 
-/// How far before the only pass over a row memory is read. Some processors stop asking by themselves where a program asks from
-/// 2 KiB on: benches/README.md, Streams of memory.
-const DISTANCE: u64 = 1 << 10;
-
 /// The only pass over shorter rows is no stream.
 const SHORTEST_STREAM: u64 = 1 << 9;
 
@@ -35,16 +31,15 @@ pub(super) fn ask_for_streams(emitter: &mut Emitter, kernel: &Kernel, axis: Axis
         let ValueOp::Load { buffer, index, guard: None } = &kernel.value(id).op else { continue };
         let is_own = map.iter().all(|&other| index.uses(other) || kernel.axis(other).extent <= 1);
         if is_own && Ahead::is_along(kernel, index, axis) {
-            let size = kernel.buffers[buffer.index()].dtype.size() as u64;
-            let later = (*buffer, index.offset((DISTANCE / size) as i64));
-            if !streams.contains(&later) {
-                streams.push(later);
+            let stream = (*buffer, index.clone());
+            if !streams.contains(&stream) {
+                streams.push(stream);
             }
         }
     }
     if streams.len() <= MOST_STREAMS {
         for (buffer, index) in streams {
-            emitter.push(Stmt::Prefetch { buffer: buffer.into(), index: Expr::Index(index) });
+            emitter.push(Stmt::Prefetch { buffer: buffer.into(), index: Expr::Index(index), stream: true });
         }
     }
 }
@@ -53,7 +48,7 @@ pub(super) fn ask_for_streams(emitter: &mut Emitter, kernel: &Kernel, axis: Axis
 pub(super) struct Ahead {
     /// The pass that asks.
     pub(super) pass: usize,
-    /// Buffers, and the elements that are asked for at the positions of the pass.
+    /// Buffers, and the elements that are asked for at the positions of the pass; of the first pass those of streams.
     elements: Vec<(BufferId, IndexExpr)>,
     /// Whether a loop asks for them.
     is_asked_for: Cell<bool>,
@@ -86,9 +81,9 @@ impl Ahead {
             if is_short || !Ahead::is_along(kernel, index, *axis) || plan.map.iter().any(is_shared) {
                 continue;
             }
-            let later = (*buffer, index.offset((DISTANCE / size) as i64));
-            if !elements.contains(&later) {
-                elements.push(later);
+            let stream = (*buffer, index.clone());
+            if !elements.contains(&stream) {
+                elements.push(stream);
             }
         }
         (elements.len() <= MOST_STREAMS).then_some(elements)
@@ -133,7 +128,8 @@ impl Ahead {
     pub(super) fn ask(&self, emitter: &mut Emitter) {
         if !self.is_asked_for.replace(true) {
             for (buffer, index) in &self.elements {
-                emitter.push(Stmt::Prefetch { buffer: (*buffer).into(), index: Expr::Index(index.clone()) });
+                let (buffer, index) = ((*buffer).into(), Expr::Index(index.clone()));
+                emitter.push(Stmt::Prefetch { buffer, index, stream: self.pass == 0 });
             }
         }
     }

@@ -299,7 +299,7 @@ impl<'t, 'a> Reader<'t, 'a> {
             "barrier" => Stmt::Barrier,
             "prefetch" => {
                 let (buffer, index) = self.element(false)?;
-                Stmt::Prefetch { buffer, index }
+                Stmt::Prefetch { buffer, index, stream: self.text.eat("stream") }
             }
             "arrive" => {
                 let (counters, index) = self.element(true)?;

@@ -341,6 +341,8 @@ pub enum Stmt {
         buffer: Var,
         /// Its element, if there is one.
         index: Expr,
+        /// Whether memory is read one line after the other from there on: then as far ahead as is best for a processor.
+        stream: bool,
     },
     /// Adds the products of six packed rows and a panel of packed columns to their sums, or begins these (CPU).
     MultiplyTile(Box<TileProduct>),

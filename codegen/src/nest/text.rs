@@ -212,7 +212,10 @@ impl Writer<'_> {
                 return self.block(&format!("in_turns {} while {}", self.expr(key), self.expr(active)), body);
             }
             Stmt::Barrier => "barrier".to_string(),
-            Stmt::Prefetch { buffer, index } => format!("prefetch {}", self.element(*buffer, index)),
+            Stmt::Prefetch { buffer, index, stream } => {
+                let stream = if *stream { " stream" } else { "" };
+                format!("prefetch {}{stream}", self.element(*buffer, index))
+            }
             Stmt::Arrive { counters, index, count } => {
                 format!("arrive {} of {}", self.element(*counters, index), self.expr(count))
             }

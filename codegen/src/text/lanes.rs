@@ -297,10 +297,14 @@ impl Loop<'_, '_> {
                 self.assign_element(*array, index, value)
             }
             Stmt::Block(_) | Stmt::For { .. } | Stmt::If { .. } => self.nested(stmt),
-            Stmt::Prefetch { buffer, index } => {
+            Stmt::Prefetch { buffer, index, stream } => {
                 self.step(index)?;
                 let place = self.printer.element_of(*buffer, index);
-                self.line(&format!("__builtin_prefetch({place}, 0, 2);"));
+                let call = match stream {
+                    true => crate::intrinsics::ask_ahead(&place, &mut self.printer.helpers),
+                    false => format!("__builtin_prefetch({place}, 0, 2)"),
+                };
+                self.line(&format!("{call};"));
                 Some(())
             }
             Stmt::Assign { .. }

@@ -184,7 +184,7 @@ impl Scope<'_> {
                 self.elements(*table, number, Type::Memory(*dtype))?;
                 self.define(*part)
             }
-            Stmt::Prefetch { buffer, index } => {
+            Stmt::Prefetch { buffer, index, .. } => {
                 self.type_of(&Expr::element(*buffer, index.clone())).map(drop)
             }
             Stmt::Arrive { counters, index, count } => {
