@@ -85,8 +85,8 @@ pub const MOST_PRODUCTS: usize = 8;
 /// Rows of a tile whose sums stay in registers.
 pub(crate) const TILE_ROWS: u64 = 6;
 
-/// The same of products of pairs: whole sixes, and whole tiles of a processor that multiplies matrices of sixteen rows.
-pub(crate) const PAIRED_ROWS: u64 = 48;
+/// The same of products of pairs: whole sixes, and whole pairs of tiles of a processor that multiplies matrices of sixteen rows.
+pub(crate) const PAIRED_ROWS: u64 = 96;
 
 /// Rows of a contraction's block: packed columns are used for so many.
 pub const ROWS: u64 = 240;

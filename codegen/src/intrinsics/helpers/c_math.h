@@ -289,7 +289,13 @@ float lz_erf_f32(float x) {
     q = fmaf(q, c, -0.106337279f);
     q = fmaf(q, c, -0.635090649f);
     q = fmaf(q, c, -1.12866342f);
-    float far = 1.0f - lz_exp_f32(q * c);
+    // e^(q c) as s + s e(r); it is no less than e^-17.
+    float y = q * c;
+    float shifted = fmaf(y, 1.44269504f, 12582912.0f);
+    float n = shifted - 12582912.0f;
+    float r = fmaf(n, 1.90465421e-9f, fmaf(n, -0.693147182f, y));
+    float s = lz_as_f32((lz_as_i32(shifted) << 23) + 0x3f800000);
+    float far = fmaf(-s, lz_expm1_core(r), 1.0f - s);
     return copysignf(a < 0.95f ? near : far, x);
 }
 

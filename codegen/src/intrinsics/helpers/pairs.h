@@ -98,15 +98,20 @@ void lz_multiply_amx_bf16(const float* left, idx left_row, idx rows, const float
   const idx whole = pairs / PAIRS * PAIRS;
   // What is left of the terms goes with zeros.
   pair last_left[2 * ROWS * PAIRS], last_right[PAIRS * 32];
+  int configured = 0;
   for (idx i = 0; i < rows; i += 2 * ROWS) {
     const int own = rows - i < 2 * ROWS ? rows - i : 2 * ROWS, has_rows = own > ROWS;
-    const int of_first = has_rows ? ROWS : own, of_second = has_rows ? own - ROWS : 1;
-    shapes all = { .palette = 1 };
-    for (int t = 0; t < 8; ++t) {
-      all.bytes[t] = 64;
-      all.rows[t] = t == 0 || t == 1 || t == 4 ? of_first : t < 6 ? of_second : PAIRS;
+    // Only the last rows have other shapes.
+    if (own != configured) {
+      const int of_first = has_rows ? ROWS : own, of_second = has_rows ? own - ROWS : 1;
+      shapes all = { .palette = 1 };
+      for (int t = 0; t < 8; ++t) {
+        all.bytes[t] = 64;
+        all.rows[t] = t == 0 || t == 1 || t == 4 ? of_first : t < 6 ? of_second : PAIRS;
+      }
+      asm volatile("ldtilecfg %0" ::"m"(all));
+      configured = own;
     }
-    asm volatile("ldtilecfg %0" ::"m"(all));
     const float* const from = left + i * left_row;
     if (whole < pairs) {
       for (int r = 0; r < own; ++r) {
@@ -131,8 +136,8 @@ void lz_multiply_amx_bf16(const float* left, idx left_row, idx rows, const float
       }
       EACH(STORE)
     }
-    asm volatile("tilerelease" ::);
   }
+  asm volatile("tilerelease" ::);
 #undef EACH
 #undef STEP
 #undef MULTIPLY
