@@ -21,15 +21,17 @@ const SHORTEST_STREAM: u64 = 1 << 9;
 /// As many streams as processors follow.
 const MOST_STREAMS: usize = 3;
 
-/// Asks for what a loop of results along an axis reads a little later, in streams of its own: not what a row or a column of
-/// others reads as well.
+/// Asks for what a loop of results along an axis reads a little later, in streams: not what is read again for each position of
+/// the outermost axis.
 pub(super) fn ask_for_streams(emitter: &mut Emitter, kernel: &Kernel, axis: AxisId) {
     let map = kernel.axes_of_kind(AxisKind::Map);
     let ends = kernel.stores.iter().map(|store| store.value);
     let mut streams: Vec<(BufferId, IndexExpr)> = Vec::new();
     for id in kernel.down_from(ends) {
         let ValueOp::Load { buffer, index, guard: None } = &kernel.value(id).op else { continue };
-        let is_own = map.iter().all(|&other| index.uses(other) || kernel.axis(other).extent <= 1);
+        let outermost =
+            map.iter().find(|&&other| kernel.axis(other).is_argument || kernel.axis(other).extent > 1);
+        let is_own = outermost.is_none_or(|&other| index.uses(other));
         if is_own && Ahead::is_along(kernel, index, axis) {
             let stream = (*buffer, index.clone());
             if !streams.contains(&stream) {
@@ -40,6 +42,32 @@ pub(super) fn ask_for_streams(emitter: &mut Emitter, kernel: &Kernel, axis: Axis
     if streams.len() <= MOST_STREAMS {
         for (buffer, index) in streams {
             emitter.push(Stmt::Prefetch { buffer: buffer.into(), index: Expr::Index(index), stream: true });
+        }
+    }
+}
+
+/// Asks for what is read so many positions on, of neighbours along one axis that go down another one together.
+pub(super) fn ask_for_next(
+    emitter: &mut Emitter,
+    kernel: &Kernel,
+    ends: &[ValueId],
+    [down, along]: [AxisId; 2],
+    positions: i64,
+) {
+    let mut streams: Vec<(BufferId, IndexExpr)> = Vec::new();
+    for id in kernel.down_from(ends.iter().copied()) {
+        let ValueOp::Load { buffer, index, guard: None } = &kernel.value(id).op else { continue };
+        let is_known = kernel.computed_axes(index).is_empty() && index.coefficient(along) == Some(1);
+        let distance = index.coefficient(down).filter(|&distance| is_known && distance != 0);
+        let Some(distance) = distance else { continue };
+        let next = (*buffer, index.offset(positions * distance));
+        if !streams.contains(&next) {
+            streams.push(next);
+        }
+    }
+    if streams.len() <= MOST_STREAMS {
+        for (buffer, index) in streams {
+            emitter.push(Stmt::Prefetch { buffer: buffer.into(), index: Expr::Index(index), stream: false });
         }
     }
 }

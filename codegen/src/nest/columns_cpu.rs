@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use self::guards::Guards;
 use super::accumulate::{Accumulator, load, mul_add, save, set};
+use super::ahead::ask_for_next;
 use super::emitter::Emitter;
 use super::fission::Divided;
 use super::index_split::IndexSplit;
@@ -362,8 +363,15 @@ impl<'k> CpuColumns<'k> {
     /// What a pass does at a position, for some columns.
     fn step(&self, emitter: &mut Emitter<'k>, kernel: &'k Kernel, step: &Step, columns: (&Expr, &Expr)) {
         let &Step { pass, accumulators, weight } = step;
-        let elements = self.before(emitter, kernel, pass, columns);
+        let asks = std::cell::Cell::new(!pass.reductions.is_empty());
+        let ask = |emitter: &mut Emitter<'k>| {
+            if let (true, Some(&down)) = (asks.replace(false), self.plan.axes.last()) {
+                ask_for_next(emitter, kernel, &pass.reductions, [down, self.inner()], 2);
+            }
+        };
+        let elements = self.before(emitter, kernel, pass, columns, &ask);
         self.some_columns(emitter, columns, |emitter, lane| {
+            ask(emitter);
             emitter.find(&elements);
             for (&id, accumulator) in pass.reductions.iter().zip(accumulators) {
                 accumulator.take(emitter, id, Some(lane), weight);
@@ -388,6 +396,7 @@ impl<'k> CpuColumns<'k> {
         kernel: &'k Kernel,
         pass: &Pass,
         columns: (&Expr, &Expr),
+        ask: &dyn Fn(&mut Emitter<'k>),
     ) -> Vec<(ValueId, Expr)> {
         let operand = |id: &ValueId| match kernel.value(*id).op {
             ValueOp::Reduce { operand, .. } => Some(operand),
@@ -410,7 +419,10 @@ impl<'k> CpuColumns<'k> {
         };
         let Some(fission) = divided.fission(self.width) else { return Vec::new() };
         fission.emit(emitter, kernel, &Expr::name(Var::Lane), self.width, &mut |emitter, body| {
-            self.some_columns(emitter, columns, |emitter, _| body(emitter));
+            self.some_columns(emitter, columns, |emitter, _| {
+                ask(emitter);
+                body(emitter);
+            });
         })
     }
 

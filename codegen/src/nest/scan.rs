@@ -1,6 +1,7 @@
 //! What the schedules of scans and recurrences share: running results, carries, and what is done at one position.
 
 use super::accumulate::{Accumulator, set};
+use super::ahead::ask_for_next;
 use super::emitter::Emitter;
 use super::stmt::Arithmetic::Sub;
 use super::stmt::{Expr, Stmt, Type};
@@ -26,6 +27,13 @@ pub(super) struct Scans {
 }
 
 impl Scans {
+    /// Of columns that go down together, asks for what is read two steps on.
+    pub(super) fn ask_for_next(&self, emitter: &mut Emitter, kernel: &Kernel) {
+        let Some(&along) = self.others.last() else { return };
+        let ends: Vec<ValueId> = kernel.stores.iter().map(|store| store.value).collect();
+        ask_for_next(emitter, kernel, &ends, [self.axis, along], if self.reverse { -2 } else { 2 });
+    }
+
     pub(super) fn new(kernel: &Kernel) -> Result<Scans, Refusal> {
         let (axis, reverse) = kernel.scan_axes().next().ok_or(Refusal::Misfit("no scan"))?;
         if kernel.scan_axes().any(|other| other != (axis, reverse)) {

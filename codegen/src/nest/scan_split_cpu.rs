@@ -321,11 +321,14 @@ impl<'k> Divided<'k> {
         emitter.repeat(counting(step, self.first, self.end, LoopHint::None), |emitter| {
             self.scans.bind_position(emitter, step);
             emitter.bind_axes(&[self.scans.axis]);
-            columns.each(emitter, &|emitter| match phase {
-                Phase::Totals => self.scans.take_elements(emitter, self.kernel, &running, Some(&lane)),
-                Phase::Scans => {
-                    self.scans.advance(emitter, self.kernel, &running, Some(&lane), None);
-                    emitter.store_all(self.kernel);
+            columns.each(emitter, &|emitter| {
+                self.scans.ask_for_next(emitter, self.kernel);
+                match phase {
+                    Phase::Totals => self.scans.take_elements(emitter, self.kernel, &running, Some(&lane)),
+                    Phase::Scans => {
+                        self.scans.advance(emitter, self.kernel, &running, Some(&lane), None);
+                        emitter.store_all(self.kernel);
+                    }
                 }
             });
         });

@@ -229,6 +229,9 @@ impl<'k> InOrder<'_, 'k> {
                     if !self.is_one_position {
                         self.bind_step(emitter);
                     }
+                    if !self.scans.is_innermost {
+                        self.scans.ask_for_next(emitter, self.kernel);
+                    }
                     self.advance(emitter, |emitter| self.store(emitter));
                 });
             }),
