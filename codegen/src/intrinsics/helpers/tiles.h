@@ -32,6 +32,10 @@ void lz_multiply_tile_f32(const float* restrict left, idx left_row, const idx le
       vec columns[WIDE];
 #pragma GCC unroll 4
       for (int j = 0; j < WIDE; ++j) {
+#ifndef __SSE4A__
+        // A panel is in the second cache, from which AMD's processors bring it in time.
+        __builtin_prefetch(right + (k + 2) * right_row + n + j * LANES);
+#endif
         columns[j] = *(const vec*)(right + k * right_row + n + j * LANES);
       }
 #pragma GCC unroll 6
