@@ -21,28 +21,47 @@ const SHORTEST_STREAM: u64 = 1 << 9;
 /// As many streams as processors follow.
 const MOST_STREAMS: usize = 3;
 
+/// Where something is read, and what of it is asked for.
+type Elements = Vec<(BufferId, IndexExpr)>;
+
+/// What is asked for of what the values load, each once.
+fn of_loads(
+    kernel: &Kernel,
+    ends: impl IntoIterator<Item = ValueId>,
+    asked: impl Fn(BufferId, &IndexExpr) -> Option<IndexExpr>,
+) -> Elements {
+    let mut elements = Elements::new();
+    for id in kernel.down_from(ends) {
+        let ValueOp::Load { buffer, index, guard: None } = &kernel.value(id).op else { continue };
+        if let Some(index) = asked(*buffer, index)
+            && !elements.contains(&(*buffer, index.clone()))
+        {
+            elements.push((*buffer, index));
+        }
+    }
+    elements
+}
+
+/// Asks for them, or for what is some way after them.
+fn ask(emitter: &mut Emitter, elements: &Elements, stream: bool) {
+    for (buffer, index) in elements {
+        let (buffer, index) = ((*buffer).into(), Expr::Index(index.clone()));
+        emitter.push(Stmt::Prefetch { buffer, index, stream });
+    }
+}
+
 /// Asks for what a loop of results along an axis reads a little later, in streams: not what is read again for each position of
 /// the outermost axis.
 pub(super) fn ask_for_streams(emitter: &mut Emitter, kernel: &Kernel, axis: AxisId) {
-    let map = kernel.axes_of_kind(AxisKind::Map);
+    let has_several = |axis: &AxisId| kernel.axis(*axis).is_argument || kernel.axis(*axis).extent > 1;
+    let outermost = kernel.axes_of_kind(AxisKind::Map).into_iter().find(has_several);
     let ends = kernel.stores.iter().map(|store| store.value);
-    let mut streams: Vec<(BufferId, IndexExpr)> = Vec::new();
-    for id in kernel.down_from(ends) {
-        let ValueOp::Load { buffer, index, guard: None } = &kernel.value(id).op else { continue };
-        let outermost =
-            map.iter().find(|&&other| kernel.axis(other).is_argument || kernel.axis(other).extent > 1);
-        let is_own = outermost.is_none_or(|&other| index.uses(other));
-        if is_own && Ahead::is_along(kernel, index, axis) {
-            let stream = (*buffer, index.clone());
-            if !streams.contains(&stream) {
-                streams.push(stream);
-            }
-        }
-    }
+    let streams = of_loads(kernel, ends, |_, index| {
+        let is_own = outermost.is_none_or(|outermost| index.uses(outermost));
+        (is_own && Ahead::is_along(kernel, index, axis)).then(|| index.clone())
+    });
     if streams.len() <= MOST_STREAMS {
-        for (buffer, index) in streams {
-            emitter.push(Stmt::Prefetch { buffer: buffer.into(), index: Expr::Index(index), stream: true });
-        }
+        ask(emitter, &streams, true);
     }
 }
 
@@ -54,21 +73,13 @@ pub(super) fn ask_for_next(
     [down, along]: [AxisId; 2],
     positions: i64,
 ) {
-    let mut streams: Vec<(BufferId, IndexExpr)> = Vec::new();
-    for id in kernel.down_from(ends.iter().copied()) {
-        let ValueOp::Load { buffer, index, guard: None } = &kernel.value(id).op else { continue };
+    let next = of_loads(kernel, ends.iter().copied(), |_, index| {
         let is_known = kernel.computed_axes(index).is_empty() && index.coefficient(along) == Some(1);
-        let distance = index.coefficient(down).filter(|&distance| is_known && distance != 0);
-        let Some(distance) = distance else { continue };
-        let next = (*buffer, index.offset(positions * distance));
-        if !streams.contains(&next) {
-            streams.push(next);
-        }
-    }
-    if streams.len() <= MOST_STREAMS {
-        for (buffer, index) in streams {
-            emitter.push(Stmt::Prefetch { buffer: buffer.into(), index: Expr::Index(index), stream: false });
-        }
+        let distance = index.coefficient(down).filter(|&distance| is_known && distance != 0)?;
+        Some(index.offset(positions * distance))
+    });
+    if next.len() <= MOST_STREAMS {
+        ask(emitter, &next, false);
     }
 }
 
@@ -77,7 +88,7 @@ pub(super) struct Ahead {
     /// The pass that asks.
     pub(super) pass: usize,
     /// Buffers, and the elements that are asked for at the positions of the pass; of the first pass those of streams.
-    elements: Vec<(BufferId, IndexExpr)>,
+    elements: Elements,
     /// Whether a loop asks for them.
     is_asked_for: Cell<bool>,
 }
@@ -93,49 +104,35 @@ impl Ahead {
     }
 
     /// What a pass that reads a row once reads later.
-    fn stream(kernel: &Kernel, plan: &Plan) -> Option<Vec<(BufferId, IndexExpr)>> {
+    fn stream(kernel: &Kernel, plan: &Plan) -> Option<Elements> {
         let ([only], [axis]) = (&plan.passes[..], &plan.axes[..]) else { return None };
         if only.reductions.is_empty() {
             return None;
         }
-        let mut elements: Vec<(BufferId, IndexExpr)> = Vec::new();
-        for id in kernel.down_from(only.reductions.iter().copied()) {
-            let ValueOp::Load { buffer, index, guard: None } = &kernel.value(id).op else { continue };
+        let elements = of_loads(kernel, only.reductions.iter().copied(), |buffer, index| {
             let size = kernel.buffers[buffer.index()].dtype.size() as u64;
             let is_short =
                 !kernel.axis(*axis).is_argument && kernel.axis(*axis).extent * size < SHORTEST_STREAM;
             // What several rows read is near for all but the first of them.
             let is_shared = |map: &AxisId| !index.uses(*map) && kernel.axis(*map).extent > 1;
-            if is_short || !Ahead::is_along(kernel, index, *axis) || plan.map.iter().any(is_shared) {
-                continue;
-            }
-            let stream = (*buffer, index.clone());
-            if !elements.contains(&stream) {
-                elements.push(stream);
-            }
-        }
+            let is_stream = !is_short && Ahead::is_along(kernel, index, *axis);
+            (is_stream && !plan.map.iter().any(is_shared)).then(|| index.clone())
+        });
         (elements.len() <= MOST_STREAMS).then_some(elements)
     }
 
-    fn elements(kernel: &Kernel, plan: &Plan) -> Option<Vec<(BufferId, IndexExpr)>> {
+    fn elements(kernel: &Kernel, plan: &Plan) -> Option<Elements> {
         let ([first, _, ..], [axis], Some(&row)) = (&plan.passes[..], &plan.axes[..], plan.map.last()) else {
             return None;
         };
         let operands = |id: &ValueId| kernel.operands(&kernel.value(*id).op).to_vec();
         let stored = first.stores.iter().map(|&store| kernel.stores[store].value);
         let ends = first.reductions.iter().flat_map(operands).chain(stored);
-        let mut elements: Vec<(BufferId, IndexExpr)> = Vec::new();
-        for id in kernel.down_from(ends) {
-            let ValueOp::Load { buffer, index, guard: None } = &kernel.value(id).op else { continue };
+        let elements = of_loads(kernel, ends, |buffer, index| {
             let bytes = kernel.axis(*axis).extent * kernel.buffers[buffer.index()].dtype.size() as u64;
-            let is_row = Ahead::is_along(kernel, index, *axis);
-            let Some(next) = Ahead::next(index, row).filter(|_| is_row && bytes >= SHORTEST) else {
-                continue;
-            };
-            if bytes <= LONGEST && !elements.contains(&(*buffer, next.clone())) {
-                elements.push((*buffer, next));
-            }
-        }
+            let is_near = (SHORTEST..=LONGEST).contains(&bytes) && Ahead::is_along(kernel, index, *axis);
+            Ahead::next(index, row).filter(|_| is_near)
+        });
         Some(elements)
     }
 
@@ -155,10 +152,7 @@ impl Ahead {
     /// Asks for the elements at the position of the loop that is open, unless another loop does so.
     pub(super) fn ask(&self, emitter: &mut Emitter) {
         if !self.is_asked_for.replace(true) {
-            for (buffer, index) in &self.elements {
-                let (buffer, index) = ((*buffer).into(), Expr::Index(index.clone()));
-                emitter.push(Stmt::Prefetch { buffer, index, stream: self.pass == 0 });
-            }
+            ask(emitter, &self.elements, self.pass == 0);
         }
     }
 }
