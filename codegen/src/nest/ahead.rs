@@ -65,17 +65,21 @@ pub(super) fn ask_for_streams(emitter: &mut Emitter, kernel: &Kernel, axis: Axis
     }
 }
 
-/// Asks for what is read so many positions on, of neighbours along one axis that go down another one together.
+/// Asks for what is read so many positions on, of neighbours along one axis that go down others together, the last of these first.
 pub(super) fn ask_for_next(
     emitter: &mut Emitter,
     kernel: &Kernel,
     ends: &[ValueId],
-    [down, along]: [AxisId; 2],
+    (down, along): (&[AxisId], AxisId),
     positions: i64,
 ) {
+    let Some(&last) = down.last() else { return };
+    // Of reductions within a position there is no place yet.
+    let is_inside = |axis: &AxisId| kernel.axis(*axis).kind == AxisKind::Reduce && !down.contains(axis);
     let next = of_loads(kernel, ends.iter().copied(), |_, index| {
-        let is_known = kernel.computed_axes(index).is_empty() && index.coefficient(along) == Some(1);
-        let distance = index.coefficient(down).filter(|&distance| is_known && distance != 0)?;
+        let is_known = kernel.computed_axes(index).is_empty() && !index.axes().iter().any(is_inside);
+        let is_neighbours = is_known && index.coefficient(along) == Some(1);
+        let distance = index.coefficient(last).filter(|&distance| is_neighbours && distance != 0)?;
         Some(index.offset(positions * distance))
     });
     if next.len() <= MOST_STREAMS {

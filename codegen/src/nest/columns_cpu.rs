@@ -365,8 +365,8 @@ impl<'k> CpuColumns<'k> {
         let &Step { pass, accumulators, weight } = step;
         let asks = std::cell::Cell::new(!pass.reductions.is_empty());
         let ask = |emitter: &mut Emitter<'k>| {
-            if let (true, Some(&down)) = (asks.replace(false), self.plan.axes.last()) {
-                ask_for_next(emitter, kernel, &pass.reductions, [down, self.inner()], 2);
+            if asks.replace(false) {
+                ask_for_next(emitter, kernel, &pass.reductions, (&self.plan.axes, self.inner()), 2);
             }
         };
         let elements = self.before(emitter, kernel, pass, columns, &ask);

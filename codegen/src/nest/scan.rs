@@ -31,7 +31,7 @@ impl Scans {
     pub(super) fn ask_for_next(&self, emitter: &mut Emitter, kernel: &Kernel) {
         let Some(&along) = self.others.last() else { return };
         let ends: Vec<ValueId> = kernel.stores.iter().map(|store| store.value).collect();
-        ask_for_next(emitter, kernel, &ends, [self.axis, along], if self.reverse { -2 } else { 2 });
+        ask_for_next(emitter, kernel, &ends, (&[self.axis], along), if self.reverse { -2 } else { 2 });
     }
 
     pub(super) fn new(kernel: &Kernel) -> Result<Scans, Refusal> {

@@ -28,6 +28,9 @@ const FEWER_TERMS: u64 = 4;
 /// Blocks that keep all cores busy.
 const BLOCKS: u64 = 32;
 
+/// Rows for which a block is chosen where how many there are is an argument: the text is for every number of them.
+const SOME_ROWS: u64 = 2 * ROWS;
+
 /// Terms of a part, at least, and multiplications in the time of which an element is packed.
 const FEWEST_OF_PART: u64 = 1 << 10;
 const PACKING: u64 = 16;
@@ -276,13 +279,6 @@ impl Contraction {
         self.rows.first().is_some_and(|&axis| kernel.axis(axis).is_argument)
     }
 
-    /// How many rows there are at least, of four classes, where that is an argument.
-    fn some_rows(&self, kernel: &Kernel) -> u64 {
-        let rows = self.rows.first().map_or(0, |&axis| kernel.axis(axis).extent);
-        let classes = [8 * ROWS, 4 * ROWS, 2 * ROWS];
-        classes.into_iter().find(|&class| class <= rows).unwrap_or(ROWS)
-    }
-
     /// How a core computes it.
     pub(crate) fn schedule(&self, kernel: &Kernel) -> ContractionSchedule {
         if self.is_thin(kernel) {
@@ -294,7 +290,7 @@ impl Contraction {
         }
         let sums = self.arrays();
         let known = |axes: &[AxisId], otherwise: u64| known(kernel, axes, otherwise);
-        let (rows, lines) = (known(&self.rows, self.some_rows(kernel)), known(&self.lines, 1));
+        let (rows, lines) = (known(&self.rows, SOME_ROWS), known(&self.lines, 1));
         let (column, terms) = (kernel.axis(self.column).extent, known(&self.depth, PACKED_TERMS));
         let batch = known(&self.batch, 1);
         // What is packed of columns and the sums of a block stay in a core's own cache, and little beside a stack. Of many rows,
@@ -348,7 +344,8 @@ impl Contraction {
             ..schedule
         };
         let is_narrow = sums * u64::from(schedule.lines) * u64::from(schedule.columns) <= PANEL;
-        if is_narrow && self.statistics.is_empty() && more.rows > schedule.rows && count(&more) >= BLOCKS {
+        let fewest = if self.is_growing(kernel) { BLOCKS / 2 } else { BLOCKS };
+        if is_narrow && self.statistics.is_empty() && more.rows > schedule.rows && count(&more) >= fewest {
             return more;
         }
         schedule
