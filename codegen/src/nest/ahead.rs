@@ -10,7 +10,7 @@ use crate::ir::{AxisKind, BufferId, Kernel, ValueId, ValueOp};
 use crate::schedule::Plan;
 
 /// Of shorter rows the processor itself asks for the next one in time.
-const SHORTEST: u64 = 1 << 9;
+const SHORTEST: u64 = 8 << 10;
 
 /// Longer rows would be gone before they are read.
 const LONGEST: u64 = 256 << 10;
