@@ -70,6 +70,19 @@ fn of_pairs() {
     }
 }
 
+/// Weights are rounded to BF16 only where their sums are: other results of few bytes tell the difference.
+#[test]
+fn of_pairs_whose_results_have_other_dtypes() {
+    for dtype in [DType::Bool, DType::F16] {
+        compare(&dtype.to_string(), 1, |device| {
+            let [q, k] = [1, 2].map(|seed| randn(device, &[4, 120, 32], seed));
+            let v = randn(device, &[4, 120, 64], 3).cast(DType::BF16).cast(DType::F32);
+            let sums = q.matmul(&k.transpose(-2, -1)).softmax(-1).matmul(&v);
+            if dtype == DType::Bool { sums.gt(0.1) } else { ((sums - 0.1) * 64.0).sin().cast(dtype) }
+        });
+    }
+}
+
 /// Weights below the least normal number: they are not zero, as infinite values show, and are too small to show otherwise.
 #[test]
 fn weights_near_zero() {

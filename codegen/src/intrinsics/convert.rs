@@ -33,9 +33,9 @@ pub fn pair(along: bool, arguments: &[&str], helpers: &mut Helpers) -> String {
     helpers.call(Language::C, name, arguments)
 }
 
-/// A call that asks for what a stream of memory has some way after a place: see `helpers/c.h`.
-pub fn ask_ahead(place: &str, helpers: &mut Helpers) -> String {
-    helpers.call(Language::C, "lz_ask_ahead", &[place])
+/// A call that prefetches a stream some way ahead of a place: see `helpers/c.h`.
+pub fn prefetch_stream(place: &str, helpers: &mut Helpers) -> String {
+    helpers.call(Language::C, "lz_prefetch_stream", &[place])
 }
 
 /// A call that lays sixteen lines of numbers side by side, or as many as it says: see `helpers/tiles.h`.

@@ -44,7 +44,7 @@ mod warp;
 pub use binary::{binary, mul_add, quotient, select};
 pub use check::{CHECKS, checked_position, checked_positions};
 pub use convert::{
-    ask_ahead, cast, from_memory, multiply_few, multiply_lines, multiply_tile, pair, to_memory, turn,
+    cast, from_memory, multiply_few, multiply_lines, multiply_tile, pair, prefetch_stream, to_memory, turn,
 };
 pub use copies::{await_copies, begin_copy, begin_tile, commit_copies, tiles};
 pub use groups::{multiply_group, products};

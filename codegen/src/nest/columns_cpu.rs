@@ -7,11 +7,11 @@ mod common;
 mod guards;
 mod tiles;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use self::guards::Guards;
 use super::accumulate::{Accumulator, load, mul_add, save, set};
-use super::ahead::ask_for_next;
 use super::emitter::Emitter;
 use super::fission::Divided;
 use super::index_split::IndexSplit;
@@ -19,6 +19,7 @@ use super::loops::{counting, stepping};
 use super::narrow::Narrow;
 use super::passes::{Pass, Plan, lane_of, launch_items, launch_of_columns, partial_workspaces};
 use super::persistent::{Place, RowCache};
+use super::prefetch::prefetch_next;
 use super::split::{Parts, merging, of_parts};
 use super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint};
@@ -363,15 +364,16 @@ impl<'k> CpuColumns<'k> {
     /// What a pass does at a position, for some columns.
     fn step(&self, emitter: &mut Emitter<'k>, kernel: &'k Kernel, step: &Step, columns: (&Expr, &Expr)) {
         let &Step { pass, accumulators, weight } = step;
-        let asks = std::cell::Cell::new(!pass.reductions.is_empty());
-        let ask = |emitter: &mut Emitter<'k>| {
-            if asks.replace(false) {
-                ask_for_next(emitter, kernel, &pass.reductions, (&self.plan.axes, self.inner()), 2);
+        // In the first loop of the position.
+        let is_due = Cell::new(!pass.reductions.is_empty());
+        let prefetch = |emitter: &mut Emitter<'k>| {
+            if is_due.replace(false) {
+                prefetch_next(emitter, kernel, &pass.reductions, (&self.plan.axes, self.inner()), 2);
             }
         };
-        let elements = self.before(emitter, kernel, pass, columns, &ask);
+        let elements = self.before(emitter, kernel, pass, columns, &prefetch);
         self.some_columns(emitter, columns, |emitter, lane| {
-            ask(emitter);
+            prefetch(emitter);
             emitter.find(&elements);
             for (&id, accumulator) in pass.reductions.iter().zip(accumulators) {
                 accumulator.take(emitter, id, Some(lane), weight);
@@ -396,7 +398,7 @@ impl<'k> CpuColumns<'k> {
         kernel: &'k Kernel,
         pass: &Pass,
         columns: (&Expr, &Expr),
-        ask: &dyn Fn(&mut Emitter<'k>),
+        prefetch: &dyn Fn(&mut Emitter<'k>),
     ) -> Vec<(ValueId, Expr)> {
         let operand = |id: &ValueId| match kernel.value(*id).op {
             ValueOp::Reduce { operand, .. } => Some(operand),
@@ -420,7 +422,7 @@ impl<'k> CpuColumns<'k> {
         let Some(fission) = divided.fission(self.width) else { return Vec::new() };
         fission.emit(emitter, kernel, &Expr::name(Var::Lane), self.width, &mut |emitter, body| {
             self.some_columns(emitter, columns, |emitter, _| {
-                ask(emitter);
+                prefetch(emitter);
                 body(emitter);
             });
         })

@@ -20,7 +20,7 @@ mod windows;
 use super::accumulate::set;
 use super::emitter::Emitter;
 use super::loops::{counting, stepping};
-use super::passes::launch_of_parts;
+use super::passes::{launch_items, launch_of_parts};
 use super::row_statistics::{Extent, Row};
 use super::split::{merging, of_parts};
 use super::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Sub};
@@ -409,12 +409,25 @@ impl<'a> Writer<'a> {
                 lines: false,
                 rows: self.contraction.is_paired.then(|| self.rows_of_tile()),
                 few: false,
+                streams: matches!(left.array, Var::Parameter(_)) && self.has_all_columns(),
             };
             match product.lift {
                 Some(lift) => self.combine(emitter, product, lift, (&tile, is_packed)),
                 None => emitter.push(Stmt::MultiplyTile(Box::new(tile))),
             }
         });
+    }
+
+    /// Whether a block has all columns, so that no other one reads its rows.
+    fn has_all_columns(&self) -> bool {
+        let Contraction { column, lines, windows, .. } = self.contraction;
+        let column = self.kernel.axis(*column);
+        // All images have the same filters.
+        !self.is_whole
+            && windows.is_none()
+            && !column.is_argument
+            && column.extent <= self.schedule.columns.into()
+            && launch_items(self.kernel, lines) <= self.schedule.lines.into()
     }
 
     /// Along what neighbours of a left factor are neighbours in memory.

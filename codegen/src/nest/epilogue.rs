@@ -63,7 +63,7 @@ impl Epilogue {
                 ValueOp::Unary(..) | ValueOp::Binary(..) | ValueOp::Select(..) | ValueOp::Cast(..) => {
                     costly += match op {
                         _ if swept.contains(&id) => 0.0,
-                        // Row by row it is a branch that nothing foretells, and what the next rows read waits for it.
+                        // Row by row compilers make a branch of it, which is mispredicted, and then the next rows' loads start late.
                         ValueOp::Select(..) => COSTLY,
                         _ => operations(kernel, id),
                     };

@@ -5,9 +5,9 @@
 //! operations, each of which waits for the one before; in several short ones the chains of many. The arrays stay in the
 //! nearest cache.
 
-use super::ahead::ask_for_streams;
 use super::emitter::{Emitter, MOST_IN_LOOP};
 use super::loops::counting;
+use super::prefetch::prefetch_streams;
 use super::stmt::Arithmetic::Sub;
 use super::stmt::{Expr, LoopHint, Type};
 use crate::DType;
@@ -483,10 +483,10 @@ impl Stretches {
                 let mut is_first = true;
                 let mut each = |emitter: &mut Emitter<'k>, body: &mut dyn FnMut(&mut Emitter<'k>)| {
                     let (from, to) = (Expr::name(start), Expr::name(stop));
-                    let asks = std::mem::replace(&mut is_first, false);
+                    let is_first = std::mem::take(&mut is_first);
                     emitter.repeat_along(&[self.axis], counting(self.axis, from, to, hint), |emitter| {
-                        if asks {
-                            ask_for_streams(emitter, kernel, self.axis);
+                        if is_first {
+                            prefetch_streams(emitter, kernel, self.axis);
                         }
                         body(emitter);
                     });

@@ -5,7 +5,6 @@
 //! more often than it varies.
 
 mod accumulate;
-mod ahead;
 #[cfg(test)]
 mod banks;
 mod columns_cpu;
@@ -30,6 +29,7 @@ mod peeled;
 mod persistent;
 mod pointwise;
 mod pointwise_cpu;
+mod prefetch;
 mod recurrence_cuda;
 mod registers;
 mod resources;

@@ -2,12 +2,13 @@
 
 mod copies;
 mod expressions;
+mod packed;
 
 use rustc_hash::FxHashMap;
 
 use super::stmt::{
-    Expr, GroupFactor, GroupProduct, Lines, LoopHint, MatrixProduct, Pairing, ProductStep, Scanning, SortBy,
-    SortedRow, Sorting, Step, Stmt, TileProduct, Turning, Type,
+    Expr, GroupFactor, GroupProduct, Lines, LoopHint, MatrixProduct, ProductStep, Scanning, SortBy,
+    SortedRow, Sorting, Step, Stmt, Type,
 };
 use super::text::LANE;
 use super::variable::{Local, LocalId, Space, Var};
@@ -441,30 +442,6 @@ impl<'t, 'a> Reader<'t, 'a> {
         Ok(Stmt::Sort(Box::new(Sorting { items, at, wide, by })))
     }
 
-    fn turn(&mut self) -> Result<Stmt, ParseError> {
-        let dtype = self.text.dtype()?;
-        let (to, to_at) = self.element(true)?;
-        let to_row = self.setting("row")?;
-        self.text.expect(",")?;
-        let (from, from_at) = self.element(false)?;
-        let from_row = self.setting("row")?;
-        self.text.expect(",")?;
-        let depth = self.after("depth")?;
-        let rows = if self.text.eat(",") { Some(self.after("rows")?) } else { None };
-        Ok(Stmt::Turn(Box::new(Turning { dtype, to, to_at, to_row, from, from_at, from_row, depth, rows })))
-    }
-
-    fn pair(&mut self) -> Result<Stmt, ParseError> {
-        let (array, at) = self.element(true)?;
-        let row = self.setting("row")?;
-        self.text.expect(",")?;
-        let depth = self.after("depth")?;
-        self.text.expect(",")?;
-        let along = self.text.is_at("rows");
-        let count = self.after(if along { "rows" } else { "width" })?;
-        Ok(Stmt::Pair(Box::new(Pairing { array, at, row, depth, count, along })))
-    }
-
     fn scan(&mut self, word: &str) -> Result<Stmt, ParseError> {
         let place = self.text.place();
         let unknown = || self.text.error_at(place, format!("no scan is called {word}"));
@@ -501,46 +478,6 @@ impl<'t, 'a> Reader<'t, 'a> {
             }
             _ => return Err(self.text.error("expected publish, begin, commit or await")),
         })
-    }
-
-    fn multiply(&mut self) -> Result<Stmt, ParseError> {
-        let dtype = self.text.dtype()?;
-        let (left, left_at) = self.element(false)?;
-        let (left_row, left_term) = (self.setting("row")?, self.setting("term")?);
-        self.text.expect(",")?;
-        let (right, right_at) = self.element(false)?;
-        let lines = self.text.is_at("line");
-        let right_row = self.setting(if lines { "line" } else { "row" })?;
-        self.text.expect(",")?;
-        let (sums, sums_at) = self.element(false)?;
-        let sums_row = self.setting("row")?;
-        let mut setting = |word: &str| {
-            self.text.expect(",")?;
-            self.after(word)
-        };
-        let (depth, width, adds) = (setting("depth")?, setting("width")?, setting("adds")?);
-        let has_rows = self.text.eat(",");
-        let few = has_rows && self.text.eat("few");
-        let rows = if has_rows { Some(self.after("rows")?) } else { None };
-        Ok(Stmt::MultiplyTile(Box::new(TileProduct {
-            dtype,
-            left,
-            left_at,
-            left_row,
-            left_term,
-            right,
-            right_at,
-            right_row,
-            lines,
-            sums,
-            sums_at,
-            sums_row,
-            depth,
-            width,
-            adds,
-            rows,
-            few,
-        })))
     }
 
     /// A name, and its type, which only the function's own variables have.

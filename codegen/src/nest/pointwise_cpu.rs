@@ -1,6 +1,5 @@
 //! The CPU's pointwise schedule: blocks of consecutive results, the innermost axis in vectors.
 
-use super::ahead::ask_for_streams;
 use super::emitter::Emitter;
 use super::fission::Stretches;
 use super::guarded_lanes::are_masks;
@@ -8,6 +7,7 @@ use super::index_split::IndexSplit;
 use super::interior::Interior;
 use super::loops::{counting, stepping};
 use super::passes::{launch_of_columns, launch_over};
+use super::prefetch::prefetch_streams;
 use super::segments::Segments;
 use super::short_axis::ShortAxis;
 use super::small_matrices::SmallMatrices;
@@ -352,7 +352,7 @@ fn part<'k>(
     let body = emitter.using(kernel, |emitter| {
         emitter.open(&[axis], false);
         if hint.is_simd() {
-            ask_for_streams(emitter, kernel, axis);
+            prefetch_streams(emitter, kernel, axis);
         }
         emitter.rolled = hint == LoopHint::None;
         emitter.store_all(kernel);

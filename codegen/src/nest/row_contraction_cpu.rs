@@ -292,9 +292,9 @@ impl<'a> Rows<'a> {
         known
     }
 
-    /// A weight of a softmax that is no less than this counts as it is, the rest but for zero as this. What is far below a unit in
-    /// the last place of the row's sum makes products below the least normal number, which take some processors a hundred times
-    /// as long. Weights are at most one, and one of them is that, so that only terms 2^100 times as large as others could tell.
+    /// The least weight of a softmax that is not zero: what is less counts as this. Subnormal weights, and products of weights near
+    /// them, take Intel's processors a hundred cycles each. A row's greatest weight is 1, so that no sum shows a difference unless
+    /// some of its terms are 2^70 times as large as others. Zero would not do: zero times infinity is NaN.
     fn least_weight(&self, id: ValueId) -> Option<Scalar> {
         let softmax = self.of.contraction.products.first().and_then(|_| self.of.softmax(self.kernel))?;
         let value = self.kernel.value(id);
@@ -315,7 +315,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// A number, or the least one where it is less and more than zero.
+/// The number, or `least` where it is between zero and that.
 fn at_least(emitter: &mut Emitter, value: Expr, least: Scalar) -> Expr {
     let dtype = least.dtype();
     let value = emitter.named(value, dtype);

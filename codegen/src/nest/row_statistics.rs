@@ -75,7 +75,7 @@ impl Row<'_> {
         });
     }
 
-    /// Computes a value once that is used several times, as what another function makes of it.
+    /// Computes a value once that is used several times; `of` makes of it what is kept.
     pub(super) fn keep(
         &mut self,
         emitter: &mut Emitter,

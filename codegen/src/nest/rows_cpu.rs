@@ -2,7 +2,6 @@
 //! fixed length, so that results do not depend on the number of threads.
 
 use super::accumulate::{Accumulator, load, mul_add, save};
-use super::ahead::Ahead;
 use super::emitter::Emitter;
 use super::epilogue::Epilogue;
 use super::fission::{Divided, Fission};
@@ -12,6 +11,7 @@ use super::loops::{counting, stepping};
 use super::passes::{Pass, Plan, launch_items, launch_over, partial_workspaces};
 use super::peeled::Peeled;
 use super::persistent::{Place, RowCache};
+use super::prefetch::RowPrefetch;
 use super::split::{Parts, merging, of_parts};
 use super::stmt::Arithmetic::{Add, Div, Max, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt};
@@ -71,12 +71,12 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
             let place = Place::Stack { position, length, along };
             emitter.cache(RowCache::new(Vec::new(), keep.values, place));
         }
-        let ahead = Ahead::of(kernel, plan);
+        let prefetch = RowPrefetch::of(kernel, plan);
         for (number, pass) in plan.passes.iter().enumerate() {
             let length = emitter.positions(&plan.axes);
             let row = (Expr::Int(0), length);
-            let ahead = (number == ahead.pass).then_some(&ahead);
-            let accumulators = cpu_sweep(&mut emitter, (kernel, guards, ahead), plan, pass, schedule, row);
+            let prefetch = (number == prefetch.pass).then_some(&prefetch);
+            let accumulators = cpu_sweep(&mut emitter, (kernel, guards, prefetch), plan, pass, schedule, row);
             let zero = Expr::Int(0);
             let lane = (schedule.threads_per_row > 1).then_some(&zero);
             accumulators.iter().for_each(|accumulator| accumulator.settle(&mut emitter, lane));
@@ -137,11 +137,11 @@ fn parts(
     let length = emitter.positions(&plan.axes);
     let part = emitter.part(["first", "end"], block.clone().then(Rem, count), SPLIT_LENGTH, length);
     emitter.unflatten(row, &plan.map, 1);
-    let ahead = Ahead::of(kernel, plan);
+    let prefetch = RowPrefetch::of(kernel, plan);
     for (number, pass) in plan.passes.iter().enumerate() {
-        let ahead = (number == ahead.pass).then_some(&ahead);
+        let prefetch = (number == prefetch.pass).then_some(&prefetch);
         let accumulators =
-            cpu_sweep(&mut emitter, (kernel, guards, ahead), plan, pass, schedule, part.clone());
+            cpu_sweep(&mut emitter, (kernel, guards, prefetch), plan, pass, schedule, part.clone());
         let zero = Expr::Int(0);
         let lane = (schedule.threads_per_row > 1).then_some(&zero);
         save(&mut emitter, &accumulators, lane, &block);
@@ -167,7 +167,7 @@ fn parts(
 /// One pass along a row, or a part of it.
 fn cpu_sweep<'k>(
     emitter: &mut Emitter<'k>,
-    (kernel, Guards { peeled, interior }, ahead): (&'k Kernel, Guards<'k>, Option<&Ahead>),
+    (kernel, Guards { peeled, interior }, prefetch): (&'k Kernel, Guards<'k>, Option<&RowPrefetch>),
     plan: &Plan,
     pass: &Pass,
     schedule: &RowSchedule,
@@ -184,7 +184,7 @@ fn cpu_sweep<'k>(
         kernel,
         plan,
         pass,
-        ahead,
+        prefetch,
         lanes,
         flat,
         accumulators: &accumulators,
@@ -212,7 +212,7 @@ struct Sweep<'a, 'k> {
     plan: &'a Plan,
     pass: &'a Pass,
     /// What it asks for besides.
-    ahead: Option<&'a Ahead>,
+    prefetch: Option<&'a RowPrefetch>,
     lanes: u64,
     /// The variable of the sweep.
     flat: Var,
@@ -313,8 +313,8 @@ impl<'k> Sweep<'_, 'k> {
             &self.plan.axes,
             counting(self.flat, from.clone(), to.clone(), LoopHint::Simd),
             |emitter| {
-                if let Some(ahead) = self.ahead {
-                    ahead.ask(emitter);
+                if let Some(prefetch) = self.prefetch {
+                    prefetch.emit(emitter);
                 }
                 body(emitter);
             },
@@ -518,8 +518,8 @@ impl<'k> Sweep<'_, 'k> {
             emitter.bind(self.flat, INDEX, position);
         }
         emitter.unflatten(self.flat, &plan.axes, 1);
-        if let Some(ahead) = self.ahead.filter(|_| lane.is_some()) {
-            ahead.ask(emitter);
+        if let Some(prefetch) = self.prefetch.filter(|_| lane.is_some()) {
+            prefetch.emit(emitter);
         }
         emitter.define_elements();
         visit_here(emitter, kernel, pass, accumulators, lane, weight);

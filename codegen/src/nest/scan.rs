@@ -1,8 +1,8 @@
 //! What the schedules of scans and recurrences share: running results, carries, and what is done at one position.
 
 use super::accumulate::{Accumulator, set};
-use super::ahead::ask_for_next;
 use super::emitter::Emitter;
+use super::prefetch::prefetch_next;
 use super::stmt::Arithmetic::Sub;
 use super::stmt::{Expr, Stmt, Type};
 use super::variable::Var;
@@ -27,11 +27,11 @@ pub(super) struct Scans {
 }
 
 impl Scans {
-    /// Of columns that go down together, asks for what is read two steps on.
-    pub(super) fn ask_for_next(&self, emitter: &mut Emitter, kernel: &Kernel) {
+    /// Prefetches what columns that go down together read two steps later.
+    pub(super) fn prefetch_next(&self, emitter: &mut Emitter, kernel: &Kernel) {
         let Some(&along) = self.others.last() else { return };
         let ends: Vec<ValueId> = kernel.stores.iter().map(|store| store.value).collect();
-        ask_for_next(emitter, kernel, &ends, (&[self.axis], along), if self.reverse { -2 } else { 2 });
+        prefetch_next(emitter, kernel, &ends, (&[self.axis], along), if self.reverse { -2 } else { 2 });
     }
 
     pub(super) fn new(kernel: &Kernel) -> Result<Scans, Refusal> {

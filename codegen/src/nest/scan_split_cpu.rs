@@ -322,7 +322,7 @@ impl<'k> Divided<'k> {
             self.scans.bind_position(emitter, step);
             emitter.bind_axes(&[self.scans.axis]);
             columns.each(emitter, &|emitter| {
-                self.scans.ask_for_next(emitter, self.kernel);
+                self.scans.prefetch_next(emitter, self.kernel);
                 match phase {
                     Phase::Totals => self.scans.take_elements(emitter, self.kernel, &running, Some(&lane)),
                     Phase::Scans => {

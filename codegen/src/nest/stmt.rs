@@ -335,13 +335,14 @@ pub enum Stmt {
         /// Elements.
         width: u64,
     },
-    /// Asks for an element of a buffer that is read later on, where that is one; whole lines of memory come (CPU).
+    /// Prefetches the cache line of an element of a buffer, or of a place beyond its end, where that does nothing (CPU).
     Prefetch {
         /// The buffer.
         buffer: Var,
         /// Its element, if there is one.
         index: Expr,
-        /// Whether memory is read one line after the other from there on: then as far ahead as is best for a processor.
+        /// Whether it is the first of consecutive elements that are streamed: then a line further on, by a distance that depends on
+        /// the processor (`lz_prefetch_stream`).
         stream: bool,
     },
     /// Adds the products of six packed rows and a panel of packed columns to their sums, or begins these (CPU).

@@ -230,7 +230,7 @@ impl<'k> InOrder<'_, 'k> {
                         self.bind_step(emitter);
                     }
                     if !self.scans.is_innermost {
-                        self.scans.ask_for_next(emitter, self.kernel);
+                        self.scans.prefetch_next(emitter, self.kernel);
                     }
                     self.advance(emitter, |emitter| self.store(emitter));
                 });

@@ -298,9 +298,10 @@ impl Writer<'_> {
         let few = if tile.few { "few " } else { "" };
         let rows =
             tile.rows.as_ref().map_or(String::new(), |rows| format!(", {few}rows {}", self.expr(rows)));
+        let streams = if tile.streams { ", streams" } else { "" };
         let of = if *lines { "line" } else { "row" };
         format!(
-            "multiply {dtype} {left} row {left_row} term {left_term}, {right} {of} {right_row}, {sums} row {sums_row}, depth {depth}, width {width}, adds {adds}{rows}"
+            "multiply {dtype} {left} row {left_row} term {left_term}, {right} {of} {right_row}, {sums} row {sums_row}, depth {depth}, width {width}, adds {adds}{rows}{streams}"
         )
     }
 

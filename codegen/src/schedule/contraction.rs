@@ -28,7 +28,7 @@ const FEWER_TERMS: u64 = 4;
 /// Blocks that keep all cores busy.
 const BLOCKS: u64 = 32;
 
-/// Rows for which a block is chosen where how many there are is an argument: the text is for every number of them.
+/// What an argument counts as that is a number of rows: one text is for all of them.
 const SOME_ROWS: u64 = 2 * ROWS;
 
 /// Terms of a part, at least, and multiplications in the time of which an element is packed.
@@ -293,8 +293,8 @@ impl Contraction {
         let (rows, lines) = (known(&self.rows, SOME_ROWS), known(&self.lines, 1));
         let (column, terms) = (kernel.axis(self.column).extent, known(&self.depth, PACKED_TERMS));
         let batch = known(&self.batch, 1);
-        // What is packed of columns and the sums of a block stay in a core's own cache, and little beside a stack. Of many rows,
-        // twice as many of half as many columns: to pack these takes longer than to read rows once more.
+        // What is packed of columns and the sums of a block stay in a core's own cache, and little beside a stack. Blocks of
+        // many rows are taller and narrower: packing a column takes longer than reading a row again.
         let is_tall = rows >= 2 * MOST_ROWS && self.statistics.is_empty();
         let (rows_each, most) = if is_tall { (MOST_ROWS, COLUMNS / 2) } else { (ROWS, COLUMNS) };
         let most = (most / sums.next_power_of_two()).max(PANEL);
@@ -317,6 +317,7 @@ impl Contraction {
                 * lines.div_ceil(u64::from(s.lines))
                 * column.div_ceil(u64::from(s.columns))
         };
+        let is_growing = self.is_growing(kernel);
         // Few blocks become more, as long as they are worth a thread.
         for _ in 0..6 {
             let s = &schedule;
@@ -333,18 +334,18 @@ impl Contraction {
                     schedule.columns = (columns / 2).next_multiple_of(PANEL as u32);
                 }
                 // Packed columns are used for all rows, of which the block that is counted may be one of many.
-                _ if count(s) >= BLOCKS / 2 || rows == ROWS && s.rows <= ROWS as u32 / 2 => break,
+                _ if count(s) >= BLOCKS / 2 || is_growing && s.rows <= ROWS as u32 / 2 => break,
                 _ => schedule.rows = (s.rows / 2).next_multiple_of(TILE_ROWS as u32),
             }
         }
         // Columns of one panel leave room for the sums of more rows, and are packed less often.
-        let of_all = rows.max(if self.is_growing(kernel) { MOST_ROWS } else { 0 });
+        let of_all = rows.max(if is_growing { MOST_ROWS } else { 0 });
         let more = ContractionSchedule {
             rows: of_all.div_ceil(of_all.div_ceil(MOST_ROWS).max(1)).next_multiple_of(TILE_ROWS) as u32,
             ..schedule
         };
         let is_narrow = sums * u64::from(schedule.lines) * u64::from(schedule.columns) <= PANEL;
-        let fewest = if self.is_growing(kernel) { BLOCKS / 2 } else { BLOCKS };
+        let fewest = if is_growing { BLOCKS / 2 } else { BLOCKS };
         if is_narrow && self.statistics.is_empty() && more.rows > schedule.rows && count(&more) >= fewest {
             return more;
         }

@@ -5,7 +5,7 @@ use super::contraction::{Contraction, Product};
 use super::exact::is_exact;
 use super::share::{COLUMNS, FEWEST_TERMS, PANEL, TILE_ROWS};
 use crate::index::AxisId;
-use crate::ir::{AxisKind, AxisSet, Kernel, ValueId, ValueOp};
+use crate::ir::{AxisKind, AxisSet, Kernel, Store, ValueId, ValueOp};
 use crate::{BinaryOp, DType, Language, ReduceOp};
 
 /// Blocks that keep all cores busy, and multiplications of one that are worth dividing it.
@@ -138,14 +138,20 @@ impl RowContraction {
         (is_stored(kernel, &map, elements) && has_rows && pays && is_near).then_some(found)
     }
 
-    /// Whether what is multiplied may be numbers of BF16, whose terms may be multiplied in pairs: rounding them changes nothing, or
-    /// they are weights of a softmax whose results have no more bits.
+    /// Whether the factors may be BF16, whose terms are multiplied in pairs: rounding them changes nothing, or the left ones are
+    /// weights of a softmax, and their sums are rounded to BF16 themselves before anything follows from them.
     fn has_pairs(&self, kernel: &Kernel) -> bool {
         let product = &self.contraction.products[0];
-        let are_short =
-            || kernel.stores.iter().all(|store| kernel.buffers[store.buffer.index()].dtype.size() <= 2);
+        let rounds = |op: &ValueOp| {
+            matches!(op, ValueOp::Cast(DType::BF16, _)) || !kernel.operands(op).contains(&product.sum)
+        };
+        let is_bf16 = |store: &Store| {
+            store.value != product.sum || kernel.buffers[store.buffer.index()].dtype == DType::BF16
+        };
+        let are_rounded =
+            || kernel.values.iter().all(|value| rounds(&value.op)) && kernel.stores.iter().all(is_bf16);
         let is_exact = |value| is_exact(kernel, value, DType::BF16);
-        let is_rounded = is_exact(product.left) || are_short() && self.softmax(kernel).is_some();
+        let is_rounded = is_exact(product.left) || are_rounded() && self.softmax(kernel).is_some();
         let is_even = kernel.axis(self.along).extent.is_multiple_of(2);
         self.contraction.sum == DType::F32 && is_even && is_exact(product.right) && is_rounded
     }

@@ -85,7 +85,7 @@ pub const MOST_PRODUCTS: usize = 8;
 /// Rows of a tile whose sums stay in registers.
 pub(crate) const TILE_ROWS: u64 = 6;
 
-/// The same of products of pairs: whole sixes, and whole pairs of tiles of a processor that multiplies matrices of sixteen rows.
+/// The same of products of pairs: whole sixes, and a multiple of the 32 rows that AMX multiplies at a time.
 pub(crate) const PAIRED_ROWS: u64 = 96;
 
 /// Rows of a contraction's block: packed columns are used for so many.

@@ -137,6 +137,8 @@ impl Printer<'_> {
         let mut arguments = vec![&left, &rows[0], &rows[1]];
         arguments.extend(tile.rows.is_some().then_some(&count));
         arguments.extend([&right, &rows[2], &sums, &rows[3], &depth, &width, &adds]);
+        let streams = u8::from(tile.streams).to_string();
+        arguments.extend((tile.dtype != DType::BF16).then_some(&streams));
         let arguments: Vec<&str> = arguments.into_iter().map(String::as_str).collect();
         intrinsics::multiply_tile(tile.dtype, &arguments, &mut self.helpers)
     }

@@ -301,7 +301,7 @@ impl Loop<'_, '_> {
                 self.step(index)?;
                 let place = self.printer.element_of(*buffer, index);
                 let call = match stream {
-                    true => crate::intrinsics::ask_ahead(&place, &mut self.printer.helpers),
+                    true => crate::intrinsics::prefetch_stream(&place, &mut self.printer.helpers),
                     false => format!("__builtin_prefetch({place}, 0, 2)"),
                 };
                 self.line(&format!("{call};"));

@@ -117,7 +117,7 @@ impl Attention {
 impl Tensor {
     /// `softmax(self @ keysᵀ * scale + mask) @ values`: queries `[…, queries, length]`, keys `[…, keys, length]`, values
     /// `[…, keys, width]`. The dimensions before broadcast; dtypes are promoted. 16-bit floats are computed in `F32` and
-    /// rounded once.
+    /// rounded once, but that a fused kernel may round the weights of 16-bit results too, as PyTorch does.
     ///
     /// A. Vaswani et al., "Attention is all you need", 2017.
     ///

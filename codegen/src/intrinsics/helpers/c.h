@@ -1,9 +1,9 @@
 // Helpers of C for the CPU: bits, 16-bit floats, integer division, maxima. Free of branches, so that gcc and clang
 // vectorise loops over them; signed integers wrap (-fwrapv).
 
-// Of memory that is read line by line, what is read soon: some processors stop asking for it by themselves where a program asks from
-// 2 KiB on. AMD's are those that have SSE4a.
-void lz_ask_ahead(const void* at) {
+// Prefetches a stream. AMD's processors, the only ones with SSE4a, stop prefetching by themselves where a program does so from 2 KiB
+// ahead on.
+void lz_prefetch_stream(const void* at) {
 #ifdef __SSE4A__
     __builtin_prefetch((const char*)at + 1024, 0, 2);
 #else

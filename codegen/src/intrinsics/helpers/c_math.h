@@ -289,7 +289,7 @@ float lz_erf_f32(float x) {
     q = fmaf(q, c, -0.106337279f);
     q = fmaf(q, c, -0.635090649f);
     q = fmaf(q, c, -1.12866342f);
-    // e^(q c) as s + s e(r); it is no less than e^-17.
+    // e^y as s + s * (e^r - 1), s = 2^n; y is no less than -17, so that s is normal.
     float y = q * c;
     float shifted = fmaf(y, 1.44269504f, 12582912.0f);
     float n = shifted - 12582912.0f;

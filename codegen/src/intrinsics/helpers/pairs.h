@@ -101,7 +101,7 @@ void lz_multiply_amx_bf16(const float* left, idx left_row, idx rows, const float
   int configured = 0;
   for (idx i = 0; i < rows; i += 2 * ROWS) {
     const int own = rows - i < 2 * ROWS ? rows - i : 2 * ROWS, has_rows = own > ROWS;
-    // Only the last rows have other shapes.
+    // All but the last rows have tiles of one shape.
     if (own != configured) {
       const int of_first = has_rows ? ROWS : own, of_second = has_rows ? own - ROWS : 1;
       shapes all = { .palette = 1 };
@@ -211,7 +211,7 @@ void lz_multiply_six_bf16(const float* restrict left, idx left_row, idx left_ter
     }
   }
 #else
-  lz_multiply_tile_f32(left, left_row, left_term, right, right_row, sums, sums_row, depth, width, adds);
+  lz_multiply_tile_f32(left, left_row, left_term, right, right_row, sums, sums_row, depth, width, adds, 0);
 #endif
 }
 
@@ -239,7 +239,7 @@ void lz_multiply_lines_bf16(const unsigned short* restrict left, idx left_row, i
       for (int i = 0; i < 6; ++i) {
         for (idx l = 0; l < some; ++l) *(one*)(wide + i * 64 + l) = (unsigned)left[(row + i) * left_row + k + l] << 16;
       }
-      lz_multiply_tile_f32(wide, 64, 1, right + k * right_row, right_row, sums + row * sums_row, sums_row, some, width, adds || k > 0);
+      lz_multiply_tile_f32(wide, 64, 1, right + k * right_row, right_row, sums + row * sums_row, sums_row, some, width, adds || k > 0, 0);
     }
   }
 #endif

@@ -1,6 +1,6 @@
 // sums[i][j] (+)= sum over k of left[i][k] * right[k][j], of 6 rows; width is a multiple of 16. Sums of some terms each are
-// added up, so that long ones lose little
-void lz_multiply_tile_f32(const float* restrict left, idx left_row, const idx left_term, const float* restrict right, idx right_row, float* restrict sums, idx sums_row, idx depth, idx width, int adds) {
+// added up, so that long ones lose little. Rows that are streamed are read from memory, and only here
+void lz_multiply_tile_f32(const float* restrict left, idx left_row, const idx left_term, const float* restrict right, idx right_row, float* restrict sums, idx sums_row, idx depth, idx width, int adds, int streams) {
 #pragma clang fp contract(fast)
 #if defined(__AVX512F__)
   enum { BYTES = 64, WIDE = 4 };
@@ -23,17 +23,18 @@ void lz_multiply_tile_f32(const float* restrict left, idx left_row, const idx le
         s[i][j] = (vec){0};
       }
     }
-    // the next tile's rows: processors do not foresee where these begin
+    // where the next tile's rows begin, which no hardware prefetcher knows; of streamed ones all, since some prefetch too late
     for (int i = 6; left_term == 1 && i < 12; ++i) {
       __builtin_prefetch(left + i * left_row);
       __builtin_prefetch(left + i * left_row + LINE);
     }
     for (idx k = 0; k < depth; ++k) {
+      if (streams && k % LINE < 6) __builtin_prefetch(left + (6 + k % LINE) * left_row + k / LINE * LINE);
       vec columns[WIDE];
 #pragma GCC unroll 4
       for (int j = 0; j < WIDE; ++j) {
 #ifndef __SSE4A__
-        // A panel is in the second cache, from which AMD's processors bring it in time.
+        // The panel is in L2, from which Intel's processors prefetch too late. (AMD's, the only ones with SSE4a, were not measured.)
         __builtin_prefetch(right + (k + 2) * right_row + n + j * LANES);
 #endif
         columns[j] = *(const vec*)(right + k * right_row + n + j * LANES);

@@ -161,6 +161,7 @@ impl Writer<'_> {
             adds: first.then(Less, self.term),
             rows: Some(Expr::Name(self.rows.count)),
             few: true,
+            streams: false,
         })));
     }
 }

@@ -42,6 +42,8 @@ pub struct TileProduct {
     pub rows: Option<Expr>,
     /// Whether they are few: then their terms are neighbours.
     pub few: bool,
+    /// Whether rows in memory are read by no other block, and so are not in a cache.
+    pub streams: bool,
 }
 
 /// Lines whose elements of one place become neighbours: sixteen, or as many as it says.

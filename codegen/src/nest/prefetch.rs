@@ -1,5 +1,5 @@
-//! What is asked for ahead of time on the CPU: a pass that computes, over a row that is near already, has the next row
-//! come from memory meanwhile; one that does little but read asks for what is a little further on, and so do loops of results.
+//! Software prefetching on the CPU. Loops of results and the only pass over rows prefetch their streams some way ahead; what goes
+//! down columns, two positions; of several passes over a row, the second prefetches the next row, since the first has read its own.
 
 use std::cell::Cell;
 
@@ -9,10 +9,10 @@ use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, BufferId, Kernel, ValueId, ValueOp};
 use crate::schedule::Plan;
 
-/// Of shorter rows the processor itself asks for the next one in time.
+/// The hardware prefetches the next one of shorter rows in time.
 const SHORTEST: u64 = 8 << 10;
 
-/// Longer rows would be gone before they are read.
+/// Longer rows would be evicted before they are read.
 const LONGEST: u64 = 256 << 10;
 
 /// The only pass over shorter rows is no stream.
@@ -21,19 +21,19 @@ const SHORTEST_STREAM: u64 = 1 << 9;
 /// As many streams as processors follow.
 const MOST_STREAMS: usize = 3;
 
-/// Where something is read, and what of it is asked for.
+/// What is prefetched: buffers, and where.
 type Elements = Vec<(BufferId, IndexExpr)>;
 
-/// What is asked for of what the values load, each once.
+/// Where the unguarded loads that some values follow from are prefetched, each place once.
 fn of_loads(
     kernel: &Kernel,
     ends: impl IntoIterator<Item = ValueId>,
-    asked: impl Fn(BufferId, &IndexExpr) -> Option<IndexExpr>,
+    place: impl Fn(BufferId, &IndexExpr) -> Option<IndexExpr>,
 ) -> Elements {
     let mut elements = Elements::new();
     for id in kernel.down_from(ends) {
         let ValueOp::Load { buffer, index, guard: None } = &kernel.value(id).op else { continue };
-        if let Some(index) = asked(*buffer, index)
+        if let Some(index) = place(*buffer, index)
             && !elements.contains(&(*buffer, index.clone()))
         {
             elements.push((*buffer, index));
@@ -42,31 +42,32 @@ fn of_loads(
     elements
 }
 
-/// Asks for them, or for what is some way after them.
-fn ask(emitter: &mut Emitter, elements: &Elements, stream: bool) {
+/// `stream`: as far ahead of these places as [`Stmt::Prefetch`] says, not the places themselves.
+fn emit(emitter: &mut Emitter, elements: &Elements, stream: bool) {
     for (buffer, index) in elements {
         let (buffer, index) = ((*buffer).into(), Expr::Index(index.clone()));
         emitter.push(Stmt::Prefetch { buffer, index, stream });
     }
 }
 
-/// Asks for what a loop of results along an axis reads a little later, in streams: not what is read again for each position of
-/// the outermost axis.
-pub(super) fn ask_for_streams(emitter: &mut Emitter, kernel: &Kernel, axis: AxisId) {
+/// Prefetches what a loop of results streams along an axis: not what each position of the outermost axis reads again, which is
+/// cached.
+pub(super) fn prefetch_streams(emitter: &mut Emitter, kernel: &Kernel, axis: AxisId) {
     let has_several = |axis: &AxisId| kernel.axis(*axis).is_argument || kernel.axis(*axis).extent > 1;
     let outermost = kernel.axes_of_kind(AxisKind::Map).into_iter().find(has_several);
     let ends = kernel.stores.iter().map(|store| store.value);
     let streams = of_loads(kernel, ends, |_, index| {
         let is_own = outermost.is_none_or(|outermost| index.uses(outermost));
-        (is_own && Ahead::is_along(kernel, index, axis)).then(|| index.clone())
+        (is_own && RowPrefetch::is_along(kernel, index, axis)).then(|| index.clone())
     });
     if streams.len() <= MOST_STREAMS {
-        ask(emitter, &streams, true);
+        emit(emitter, &streams, true);
     }
 }
 
-/// Asks for what is read so many positions on, of neighbours along one axis that go down others together, the last of these first.
-pub(super) fn ask_for_next(
+/// Prefetches what a sweep down some axes reads so many positions later, in lanes along another axis. The last of the swept axes is
+/// the innermost.
+pub(super) fn prefetch_next(
     emitter: &mut Emitter,
     kernel: &Kernel,
     ends: &[ValueId],
@@ -74,7 +75,7 @@ pub(super) fn ask_for_next(
     positions: i64,
 ) {
     let Some(&last) = down.last() else { return };
-    // Of reductions within a position there is no place yet.
+    // Axes of reductions nested in a position are not bound here.
     let is_inside = |axis: &AxisId| kernel.axis(*axis).kind == AxisKind::Reduce && !down.contains(axis);
     let next = of_loads(kernel, ends.iter().copied(), |_, index| {
         let is_known = kernel.computed_axes(index).is_empty() && !index.axes().iter().any(is_inside);
@@ -83,28 +84,28 @@ pub(super) fn ask_for_next(
         Some(index.offset(positions * distance))
     });
     if next.len() <= MOST_STREAMS {
-        ask(emitter, &next, false);
+        emit(emitter, &next, false);
     }
 }
 
-/// What the first pass reads of a row.
-pub(super) struct Ahead {
-    /// The pass that asks.
+/// What one pass over a row prefetches.
+pub(super) struct RowPrefetch {
+    /// The pass.
     pub(super) pass: usize,
-    /// Buffers, and the elements that are asked for at the positions of the pass; of the first pass those of streams.
+    /// At the positions of the pass: streams in the first pass, elements of the next row in the second.
     elements: Elements,
-    /// Whether a loop asks for them.
-    is_asked_for: Cell<bool>,
+    /// Whether a loop of the pass has it.
+    is_emitted: Cell<bool>,
 }
 
-impl Ahead {
-    /// Of several passes the second one asks, if it finds in a cache what the first one has read.
-    pub(super) fn of(kernel: &Kernel, plan: &Plan) -> Ahead {
+impl RowPrefetch {
+    /// Of several passes the second one does, if it finds in a cache what the first one has read.
+    pub(super) fn of(kernel: &Kernel, plan: &Plan) -> RowPrefetch {
         let (pass, elements) = match plan.passes.len() {
-            1 => (0, Ahead::stream(kernel, plan)),
-            _ => (1, Ahead::elements(kernel, plan)),
+            1 => (0, RowPrefetch::stream(kernel, plan)),
+            _ => (1, RowPrefetch::elements(kernel, plan)),
         };
-        Ahead { pass, elements: elements.unwrap_or_default(), is_asked_for: Cell::new(false) }
+        RowPrefetch { pass, elements: elements.unwrap_or_default(), is_emitted: Cell::new(false) }
     }
 
     /// What a pass that reads a row once reads later.
@@ -119,7 +120,7 @@ impl Ahead {
                 !kernel.axis(*axis).is_argument && kernel.axis(*axis).extent * size < SHORTEST_STREAM;
             // What several rows read is near for all but the first of them.
             let is_shared = |map: &AxisId| !index.uses(*map) && kernel.axis(*map).extent > 1;
-            let is_stream = !is_short && Ahead::is_along(kernel, index, *axis);
+            let is_stream = !is_short && RowPrefetch::is_along(kernel, index, *axis);
             (is_stream && !plan.map.iter().any(is_shared)).then(|| index.clone())
         });
         (elements.len() <= MOST_STREAMS).then_some(elements)
@@ -134,8 +135,9 @@ impl Ahead {
         let ends = first.reductions.iter().flat_map(operands).chain(stored);
         let elements = of_loads(kernel, ends, |buffer, index| {
             let bytes = kernel.axis(*axis).extent * kernel.buffers[buffer.index()].dtype.size() as u64;
-            let is_near = (SHORTEST..=LONGEST).contains(&bytes) && Ahead::is_along(kernel, index, *axis);
-            Ahead::next(index, row).filter(|_| is_near)
+            let is_near =
+                (SHORTEST..=LONGEST).contains(&bytes) && RowPrefetch::is_along(kernel, index, *axis);
+            RowPrefetch::next(index, row).filter(|_| is_near)
         });
         Some(elements)
     }
@@ -153,10 +155,10 @@ impl Ahead {
         index.coefficient(row).filter(|&distance| distance != 0).map(|distance| index.offset(distance))
     }
 
-    /// Asks for the elements at the position of the loop that is open, unless another loop does so.
-    pub(super) fn ask(&self, emitter: &mut Emitter) {
-        if !self.is_asked_for.replace(true) {
-            ask(emitter, &self.elements, self.pass == 0);
+    /// Emits it in the loop that is open, unless another loop has it.
+    pub(super) fn emit(&self, emitter: &mut Emitter) {
+        if !self.is_emitted.replace(true) {
+            emit(emitter, &self.elements, self.pass == 0);
         }
     }
 }
