@@ -162,10 +162,17 @@ fn texts_without_wide_elements_have_twice_the_lanes() {
     let x = Value::vector("x".into(), Kind::F32);
     let narrow = lanes.translate("lz_tanh_f32(x)", &[("x", &x)], &mut Helpers::new()).unwrap();
     // Wide inside alone.
-    let halved = lanes.translate("lz_sin_f32(x)", &[("x", &x)], &mut Helpers::new()).unwrap();
+    let halved = lanes.translate("lz_tan_f32(x)", &[("x", &x)], &mut Helpers::new()).unwrap();
+    // Wide in its slow path alone.
+    let far = lanes.translate("lz_sin_f32(x)", &[("x", &x)], &mut Helpers::new()).unwrap();
     let wide = lanes.translate("(double)x", &[("x", &x)], &mut Helpers::new()).unwrap();
     assert!(lanes.text(&narrow.text).is_ok());
-    assert!(lanes.text(&halved.text).is_ok_and(|text| text.contains("lz_sin_f32_half")));
+    assert!(lanes.text(&halved.text).is_ok_and(|text| text.contains("lz_tan_f32_half")));
+    assert!(lanes.text(&far.text).is_ok_and(|text| {
+        text.contains("lz_far_sin_half")
+            && !text.contains("lz_sin_f32_half")
+            && !text.contains("lz_slow_sin_f32_half")
+    }));
     assert!(lanes.text(&wide.text).is_err());
 }
 

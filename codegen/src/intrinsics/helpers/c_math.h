@@ -185,47 +185,77 @@ double lz_cos_core(double f) {
     return fma(z, p, 1.0);
 }
 
-float lz_sin_of(float x, double f, long long q) {
-    double s = (q & 1) != 0 ? lz_cos_core(f) : lz_sin_core(f);
-    return (float)lz_as_f64(lz_as_i64(s) ^ ((q & 2) << 62)) * copysignf(1.0f, x);
+// |x| = quadrant * pi/2 + r + low, with |r| <= pi/4 but for rounding, for |x| < 2^13: returns r. pi/2 has three parts, of 24, 11 and 24 bits:
+// a quadrant times the first is taken away exactly, times the second is exact, and what the difference loses is low's.
+float lz_near_quadrant(float x, float *low, int *quadrant) {
+    float a = fabsf(x);
+    float shifted = fmaf(a, 0.636619772f, 12582912.0f);
+    float n = shifted - 12582912.0f;
+    float first = fmaf(n, -0x1.921fb6p+0f, a);
+    float second = n * -0x1.778p-25f;
+    float r = first - second;
+    *low = fmaf(n, -0x1.68c234p-39f, (first - r) - second);
+    *quadrant = lz_as_i32(shifted);
+    return r;
+}
+
+// sin(r + low) for r as above; relative error 2^-28, and of the last sum's rounding.
+float lz_near_sin(float r, float low) {
+    float z = r * r;
+    float p = -0.00019515120948199183f;
+    p = fmaf(p, z, 0.008332159370183945f);
+    p = fmaf(p, z, -0.16666655242443085f);
+    return r + fmaf(r * z, p, low);
+}
+
+// cos(r + low) for r as above; relative error 2^-33, and of the last sum's rounding.
+float lz_near_cos(float r, float low) {
+    float z = r * r;
+    float p = 2.443297125864774e-05f;
+    p = fmaf(p, z, -0.00138873141258955f);
+    p = fmaf(p, z, 0.04166664555668831f);
+    float a = 0.5f * z;
+    float h = 1.0f - a;
+    return h + fmaf(z * z, p, fmaf(-r, low, (1.0f - h) - a));
 }
 
 float lz_far_sin(float x) {
     long long q;
     double f = lz_far_quadrant(x, &q);
-    return lz_sin_of(x, f, q);
+    double s = (q & 1) != 0 ? lz_cos_core(f) : lz_sin_core(f);
+    return (float)lz_as_f64(lz_as_i64(s) ^ ((q & 2) << 62)) * copysignf(1.0f, x);
 }
 
 // Slow paths: a branch in vectors, taken where any lane is beyond the range.
 float lz_slow_sin_f32(float x, float result) {
-    return fabsf(x) < 0x1p30f ? result : lz_far_sin(x);
+    return fabsf(x) < 8192.0f ? result : lz_far_sin(x);
 }
 
 float lz_sin_f32(float x) {
-    long long q;
-    double f = lz_quadrant(x, &q);
-    return lz_slow_sin_f32(x, lz_sin_of(x, f, q));
-}
-
-float lz_cos_of(double f, long long q) {
-    double c = (q & 1) != 0 ? lz_sin_core(f) : lz_cos_core(f);
-    return (float)lz_as_f64(lz_as_i64(c) ^ (((q + 1) & 2) << 62));
+    int q;
+    float low;
+    float r = lz_near_quadrant(x, &low, &q);
+    float s = (q & 1) != 0 ? lz_near_cos(r, low) : lz_near_sin(r, low);
+    return lz_slow_sin_f32(x, lz_as_f32(lz_as_i32(s) ^ (q & 2) << 30 ^ (lz_as_i32(x) & ~0x7fffffff)));
 }
 
 float lz_far_cos(float x) {
     long long q;
     double f = lz_far_quadrant(x, &q);
-    return lz_cos_of(f, q);
+    double c = (q & 1) != 0 ? lz_sin_core(f) : lz_cos_core(f);
+    return (float)lz_as_f64(lz_as_i64(c) ^ (((q + 1) & 2) << 62));
 }
 
 float lz_slow_cos_f32(float x, float result) {
-    return fabsf(x) < 0x1p30f ? result : lz_far_cos(x);
+    return fabsf(x) < 8192.0f ? result : lz_far_cos(x);
 }
 
 float lz_cos_f32(float x) {
-    long long q;
-    double f = lz_quadrant(x, &q);
-    return lz_slow_cos_f32(x, lz_cos_of(f, q));
+    int q;
+    float low;
+    float r = lz_near_quadrant(x, &low, &q);
+    float c = (q & 1) != 0 ? lz_near_sin(r, low) : lz_near_cos(r, low);
+    return lz_slow_cos_f32(x, lz_as_f32(lz_as_i32(c) ^ ((q + 1) & 2) << 30));
 }
 
 float lz_tan_of(float x, double f, long long q) {

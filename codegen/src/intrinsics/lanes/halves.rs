@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use super::kind::Kind;
 use super::kind::PASTED;
 use super::primitives::{self, Wider};
+use super::vectorised::SLOW_PATH;
 use crate::intrinsics::helpers::words;
 
 /// Vectors of wide elements.
@@ -15,11 +16,12 @@ const WIDE: [&str; 3] = ["i64v", "u64v", "f64v"];
 /// Functions of a library in which each stands after those that it calls.
 type Functions<'a> = [(&'a str, &'a str)];
 
-/// Those that have wide elements inside, or call one that has.
+/// Those that have wide elements inside, or call one that has. A slow path is none for what it seldom calls.
 pub(super) fn wide<'a>(functions: &Functions<'a>) -> BTreeSet<&'a str> {
     let mut wide = BTreeSet::new();
     for (name, code) in functions {
-        if words(code).any(|word| WIDE.contains(&word) || wide.contains(word)) {
+        let calls_wide = |word| wide.contains(word) && !name.starts_with(SLOW_PATH);
+        if words(code).any(|word| WIDE.contains(&word) || calls_wide(word)) {
             wide.insert(*name);
         }
     }

@@ -18,7 +18,7 @@ fn of_lanes(name: &str) -> &str {
 }
 
 /// How the names of slow paths begin: see [`Lanes::slow_path`].
-const SLOW_PATH: &str = "lz_slow_";
+pub(super) const SLOW_PATH: &str = "lz_slow_";
 
 /// What a text gets that calls the vector function of a helper.
 pub(super) struct Vectorised {
