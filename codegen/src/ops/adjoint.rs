@@ -226,10 +226,12 @@ fn chosen_number(g: Formula, a: Formula, b: Formula, is_first: BinaryOp) -> [For
     [first, second]
 }
 
-/// Without 0 times infinity where a power is constant: PyTorch's.
+/// Without 0 times infinity where a power is constant: PyTorch's. Powers of 0 count as constant at an exponent of 0 as well.
 fn power_adjoint(g: Formula, a: Formula, b: Formula, y: Formula) -> [Formula; 2] {
     let base = g.clone() * (b.clone() * a.clone().with(BinaryOp::Pow, b.clone() - 1.0));
-    let exponent = g * (y.clone() * a.of(UnaryOp::Log));
+    let exponent = g * (y.clone() * a.clone().of(UnaryOp::Log));
+    let of_zero = b.clone().with(BinaryOp::Eq, 0.0).select(0.0, exponent.clone());
+    let exponent = a.with(BinaryOp::Eq, 0.0).select(of_zero, exponent);
     [b.with(BinaryOp::Eq, 0.0).select(0.0, base), y.with(BinaryOp::Eq, 0.0).select(0.0, exponent)]
 }
 
@@ -333,5 +335,7 @@ mod tests {
             power(Formula::Cotangent, Formula::Operand(0), Formula::Operand(1), Formula::Result);
         assert_eq!(base.value(1.0, &[0.0, 0.0], 1.0), 0.0);
         assert_eq!(exponent.value(1.0, &[0.0, 2.0], 0.0), 0.0);
+        assert_eq!(exponent.value(1.0, &[0.0, 0.0], 1.0), 0.0);
+        assert_eq!(exponent.value(1.0, &[0.0, -1.0], f64::INFINITY), f64::NEG_INFINITY);
     }
 }

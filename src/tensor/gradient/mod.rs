@@ -26,8 +26,9 @@ use crate::{Error, Result, Scalar, Tensor};
 /// `by` are tensors as they were used: `loss` is a function of the handles themselves and their clones. What was
 /// [evaluated](Tensor::is_evaluated) before the gradients were recorded is a constant, as is what went through
 /// [`Tensor::detach`]; values between may be kept by an evaluation of what follows from them, so record gradients before asking.
-/// Where a function has no slope, the gradient is PyTorch's: 0 for `relu` and `abs` at 0; halves where the operands of `maximum` are equal; of
-/// the largest of several elements, equal shares.
+/// Where a function has no slope, the gradient is PyTorch's: 0 for `relu` and `abs` at 0, and for a norm of zeros; all of it at the limits of
+/// `clamp`; halves where the operands of `maximum` are equal; of the largest of several elements, equal shares. What is constant but for
+/// jumps, as `floor` is, has a gradient of zeros.
 ///
 /// ```
 /// use lazuli::Tensor;
@@ -109,8 +110,14 @@ fn pulled<T: Tensors>(call: Call, by: &T, outputs: impl FnOnce() -> Result<Vec<(
     by.to_leaves(&mut leaves);
     let gradients = |by: &[Tensor]| -> Result<Vec<Tensor>> {
         by.iter().try_for_each(|x| call.needs_float(x))?;
-        let gradients = sweep::sweep(&outputs()?, by)?;
-        by.iter().zip(gradients).map(|(x, gradient)| gradient.ok_or_else(|| unrelated(call, x))).collect()
+        let outputs = outputs()?;
+        let gradients = sweep::sweep(&outputs, by)?;
+        let of = |(x, gradient): (&Tensor, Option<Tensor>)| match gradient {
+            Some(gradient) => Ok(gradient),
+            None if sweep::follow(&outputs, x)? => Ok(call.compose(|| x.zeros_like())),
+            None => Err(unrelated(call, x)),
+        };
+        by.iter().zip(gradients).map(of).collect()
     };
     leaves.replace(|tensors| {
         gradients(tensors).unwrap_or_else(|error: Error| vec![Tensor::invalid(error); tensors.len()])

@@ -72,6 +72,14 @@ pub(super) fn sweep(outputs: &[(Tensor, Tensor)], wanted: &[Tensor]) -> Result<V
     Ok(wanted.iter().map(|tensor| found.get(&key(tensor)).cloned()).collect())
 }
 
+/// Whether an output follows from a tensor through floats alone, if only by what is constant but for jumps.
+pub(super) fn follow(outputs: &[(Tensor, Tensor)], from: &Tensor) -> Result<bool> {
+    let key = |tensor: &Tensor| Arc::as_ptr(&tensor.node);
+    let outputs = || outputs.iter().map(|(output, _)| output);
+    let (visited, numbers) = visit(outputs(), &FxHashSet::from_iter([key(from)]), from.node.depth)?;
+    Ok(outputs().any(|output| visited[numbers[&key(output)]].is_needed))
+}
+
 /// What the outputs were recorded from, sources first, with each one's number. What is less deep than all that is wanted
 /// follows from none of it, and is not looked into: a loop that records a gradient in each step does not visit the steps
 /// before in each.

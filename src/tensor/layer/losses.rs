@@ -82,6 +82,9 @@ impl Tensor {
             call.needs(beta >= 0.0, "beta must be 0 or more", beta)?;
             Ok(loss(call, self, target, reduction, |x, y| {
                 let distance = (x - y).abs();
+                if beta == 0.0 {
+                    return distance;
+                }
                 let square = &distance * &distance * 0.5 / Argument(beta);
                 distance.lt(Argument(beta)).select(square, &distance - Argument(0.5 * beta))
             }))
@@ -150,7 +153,12 @@ impl Tensor {
         let target = target.as_ref();
         loss(Call::here("binary_cross_entropy"), self, target, reduction, |x, y| {
             let (own, other) = (x.log().maximum(-100.0), (-x).log1p().maximum(-100.0));
-            (y - 1.0) * other - y * own
+            // PyTorch's slopes: those of the logarithms are infinite where the losses are limited.
+            ((y - 1.0) * other - y * own).derived([x, y], |g, [x, y], _| {
+                let slope = (&x - y) / ((-&x + 1.0) * &x).maximum(1e-12);
+                let (own, other) = (x.log().maximum(-100.0), (-x).log1p().maximum(-100.0));
+                [&g * slope, g * (other - own)]
+            })
         })
     }
 

@@ -3,7 +3,7 @@
 use crate::graph::op::{self, ConstantRole};
 use crate::tensor::arguments::call::Call;
 use crate::tensor::reduce::moments;
-use crate::tensor::reduce::statistics::{along, widened};
+use crate::tensor::reduce::statistics::{along, root, widened};
 use crate::{BinaryOp, DType, Operand, ReduceOp, Result, Scalar, Shape, Tensor, UnaryOp};
 
 impl Tensor {
@@ -327,8 +327,9 @@ impl Tensor {
                 call.needs_float(tensor)?;
             }
             let [x, y] = [self, other].map(|tensor| tensor.cast(dtype.compute()).broadcast_to(&shape));
-            let length = |x: &Tensor| x.square().sum(axis).sqrt().maximum(eps);
-            Ok(((&x * &y).sum(axis) / (length(&x) * length(&y))).cast(dtype))
+            let length =
+                |x: &Tensor| -> Result<Tensor> { Ok(root(call, &x.square().sum(axis))?.maximum(eps)) };
+            Ok(((&x * &y).sum(axis) / (length(&x)? * length(&y)?)).cast(dtype))
         })
     }
 }

@@ -43,7 +43,7 @@ activation_methods! {
     /// assert_eq!(Tensor::from_slice(&[-1i32, 3, 9], [3]).relu6().to_vec::<i32>()?, [0, 3, 6]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
-    relu6() = |x| x.clamp(0.0, 6.0);
+    relu6() = |x| x.flattened(0.0, 6.0);
     /// `min(max(x, low), high)`; NaN stays NaN. Keeps shape and dtype, to which the limits are converted; invalid for
     /// `Bool`, and for a low limit above the high one. PyTorch's limits are -1 and 1.
     ///
@@ -57,7 +57,7 @@ activation_methods! {
         low.is_nan() || high.is_nan() || low <= high,
         "the low limit must not be above the high one",
         format!("{low} and {high}")
-    ] = |x| x.clamp(low, high);
+    ] = |x| x.flattened(low, high);
     /// `x` where it is above the threshold, else the value; NaN stays NaN. Keeps shape and dtype, to which the numbers
     /// are converted; invalid for `Bool`.
     ///
@@ -95,7 +95,10 @@ activation_methods! {
     /// assert_eq!((y * 1000.0).round().to_vec::<f32>()?, [-269.0, 0.0, 30_000.0]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
-    silu() = |x| x / ((-x).exp() + 1.0);
+    silu() = |x| (x / ((-x).exp() + 1.0)).derived([x], |g, [x], _| {
+        let s = x.sigmoid();
+        [g * (&s * (x * (-&s + 1.0) + 1.0))]
+    });
     /// `x / 2 * (1 + erf(x / sqrt(2)))`. Keeps shape and dtype; invalid for integers and bools.
     ///
     /// D. Hendrycks, K. Gimpel, "Gaussian error linear units", 2016.
@@ -147,7 +150,10 @@ activation_methods! {
     /// assert_eq!(x.elu(1.0).to_vec::<f32>()?, [-1.0, 2.0]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
-    elu(alpha) = |x| x.gt(0.0).select(x, x.expm1() * alpha);
+    elu(alpha) = |x| {
+        let elu = x.gt(0.0).select(x, x.expm1() * alpha);
+        elu.derived([x], move |g, [x], y| [x.gt(0.0).select(&g, &g * (y + alpha))])
+    };
     /// [`Tensor::elu`] with the alpha and the scale that keep mean 0 and variance 1. Keeps shape and dtype; invalid for
     /// integers and bools.
     ///
@@ -159,7 +165,11 @@ activation_methods! {
     /// assert_eq!(x.selu().to_vec::<f32>()?, [0.0, 1.050_701]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
-    selu() = |x| x.gt(0.0).select(x * SELU_SCALE, x.expm1() * (SELU_SCALE * SELU_ALPHA));
+    selu() = |x| {
+        const BELOW: f64 = SELU_SCALE * SELU_ALPHA;
+        let selu = x.gt(0.0).select(x * SELU_SCALE, x.expm1() * BELOW);
+        selu.derived([x], |g, [x], y| [x.gt(0.0).select(&g * SELU_SCALE, &g * (y + BELOW))])
+    };
     /// `x` where it is positive, `alpha * (exp(x / alpha) - 1)` elsewhere. Keeps shape and dtype; invalid for integers
     /// and bools, and for an alpha of 0. PyTorch's alpha is 1.
     ///
@@ -171,7 +181,10 @@ activation_methods! {
     /// assert_eq!(x.celu(0.5).to_vec::<f32>()?, [-0.5, 2.0]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
-    celu(alpha) needs [alpha != 0.0, "alpha must not be 0", alpha] = |x| x.gt(0.0).select(x, (x / alpha).expm1() * alpha);
+    celu(alpha) needs [alpha != 0.0, "alpha must not be 0", alpha] = |x| {
+        let celu = x.gt(0.0).select(x, (x / alpha).expm1() * alpha);
+        celu.derived([x], move |g, [x], y| [x.gt(0.0).select(&g, &g * (y / alpha + 1.0))])
+    };
     /// `log(sigmoid(x))`, without overflow. Keeps shape and dtype; invalid for integers and bools.
     ///
     /// ```
@@ -189,7 +202,7 @@ activation_methods! {
     /// assert_eq!(x.hardsigmoid().to_vec::<f32>()?, [0.0, 0.5, 1.0]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
-    hardsigmoid() = |x| (x + 3.0).clamp(0.0, 6.0) / 6.0;
+    hardsigmoid() = |x| (x + 3.0).flattened(0.0, 6.0) / 6.0;
     /// `x * min(max(x + 3, 0), 6) / 6`. Keeps shape and dtype; invalid for integers and bools.
     ///
     /// A. Howard et al., "Searching for MobileNetV3", 2019.
@@ -200,7 +213,13 @@ activation_methods! {
     /// assert_eq!(x.hardswish().to_vec::<f32>()?, [-0.0, 3.0]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
-    hardswish() = |x| x * (x + 3.0).clamp(0.0, 6.0) / 6.0;
+    hardswish() = |x| {
+        let swish = x * (x + 3.0).clamp(0.0, 6.0) / 6.0;
+        swish.derived([x], |g, [x], _| {
+            let between = &g * (&x / 3.0 + 0.5);
+            [x.le(-3.0).select(0.0, x.lt(3.0).select(between, &g))]
+        })
+    };
     /// `log(1 + exp(beta * x)) / beta`, and `x` itself where `beta * x` exceeds the threshold. Keeps shape and dtype;
     /// invalid for integers and bools. PyTorch's beta is 1 and its threshold 20.
     ///
@@ -212,7 +231,11 @@ activation_methods! {
     /// ```
     softplus(beta, threshold) = |x| {
         let scaled = x * beta;
-        scaled.gt(threshold).select(x, scaled.exp().log1p() / beta)
+        let softplus = scaled.gt(threshold).select(x, scaled.exp().log1p() / beta);
+        softplus.derived([x], move |g, [x], _| {
+            let scaled = x * beta;
+            [scaled.gt(threshold).select(&g, &g * scaled.sigmoid())]
+        })
     };
     /// `x / (1 + |x|)`. Keeps shape and dtype; invalid for integers and bools.
     ///
@@ -231,7 +254,10 @@ activation_methods! {
     /// assert_eq!(Tensor::from_slice(&[0.0f32, 50.0], [2]).mish().to_vec::<f32>()?, [0.0, 50.0]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
-    mish() = |x| x * x.exp().log1p().tanh();
+    mish() = |x| (x * x.softplus().tanh()).derived([x], |g, [x], _| {
+        let t = x.softplus().tanh();
+        [g * (&t + &x * x.sigmoid() * (-t.square() + 1.0))]
+    });
     /// `x - tanh(x)`. Keeps shape and dtype; invalid for integers and bools.
     ///
     /// ```

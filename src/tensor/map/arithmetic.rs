@@ -101,7 +101,10 @@ impl Tensor {
     pub fn sinc(&self) -> Tensor {
         let sinc = |[x]: [Term; 1]| {
             let product = &x * PI;
-            x.eq(0.0).select(1.0, product.sin() / product)
+            x.eq(0.0).select(1.0, product.sin() / &product).derived([&x], |g, [x], y| {
+                let product = &x * PI;
+                [x.eq(0.0).select(0.0, g * (product.cos() - y) / x)]
+            })
         };
         Tensor::or_invalid(formula(Call::here("sinc"), Rule::Float, [self.into()], sinc))
     }
@@ -167,7 +170,7 @@ impl Tensor {
     #[track_caller]
     pub fn clamp_min(&self, low: impl Into<Operand>) -> Tensor {
         let operands = [self.into(), low.into()];
-        let larger = |[x, low]: [Term; 2]| x.maximum(low);
+        let larger = |[x, low]: [Term; 2]| x.at_least(&low);
         Tensor::or_invalid(formula(Call::here("clamp_min"), Rule::Promoted, operands, larger))
     }
 
@@ -181,7 +184,7 @@ impl Tensor {
     #[track_caller]
     pub fn clamp_max(&self, high: impl Into<Operand>) -> Tensor {
         let operands = [self.into(), high.into()];
-        let smaller = |[x, high]: [Term; 2]| x.minimum(high);
+        let smaller = |[x, high]: [Term; 2]| x.at_most(&high);
         Tensor::or_invalid(formula(Call::here("clamp_max"), Rule::Promoted, operands, smaller))
     }
 
@@ -250,7 +253,12 @@ impl Tensor {
     #[track_caller]
     pub fn xlog1py(&self, other: impl Into<Operand>) -> Tensor {
         let operands = [self.into(), other.into()];
-        let product = |[x, y]: [Term; 2]| times_logarithm(&x, &y, y.log1p());
+        let product = |[x, y]: [Term; 2]| {
+            times_logarithm(&x, &y, y.log1p()).derived([&x, &y], |g, [x, y], _| {
+                let own = &y + 1.0;
+                [none_of_nothing(&x, &own, &g * y.log1p()), g * x / own]
+            })
+        };
         Tensor::or_invalid(formula(Call::here("xlog1py"), Rule::Float, operands, product))
     }
 
@@ -267,7 +275,8 @@ impl Tensor {
     pub fn entr(&self) -> Tensor {
         let entropy = |[x]: [Term; 1]| {
             let own = -(&x * x.log());
-            x.lt(0.0).select(f64::NEG_INFINITY, x.eq(0.0).select(0.0, own))
+            let entropy = x.lt(0.0).select(f64::NEG_INFINITY, x.eq(0.0).select(0.0, own));
+            entropy.derived([&x], |g, [x], _| [g * -(x.log() + 1.0)])
         };
         Tensor::or_invalid(formula(Call::here("entr"), Rule::Float, [self.into()], entropy))
     }
@@ -481,6 +490,12 @@ fn divided(call: Call, operands: [Operand; 2], rounding: Rounding) -> Result<Ten
 /// `x * log(y)`, 0 where `x` is 0, NaN where `y` is.
 pub(crate) fn xlogy(x: &Term, y: &Term) -> Term {
     times_logarithm(x, y, y.log())
+        .derived([x, y], |g, [x, y], _| [none_of_nothing(&x, &y, &g * y.log()), g * x / y])
+}
+
+/// What reaches `x` through a product with the logarithm of `y`: none where both are nothing.
+fn none_of_nothing(x: &Term, y: &Term, adjoint: Term) -> Term {
+    x.eq(0.0).and(y.le(0.0)).select(0.0, adjoint)
 }
 
 /// `x` times a logarithm that follows from `y`: 0 where `x` is 0, NaN where `y` is.

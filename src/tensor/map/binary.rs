@@ -2,9 +2,9 @@
 
 use smallvec::SmallVec;
 
+use super::formula::Term;
 use super::operands::{Rule, cast, described, unified};
 use crate::graph::op::{Constant, ConstantRole, Op};
-use crate::recording::Sources;
 use crate::tensor::arguments::call::{Call, list};
 use crate::tensor::arguments::promotion::{Number, Operand, result_type};
 use crate::{BinaryOp, DType, Result, Tensor};
@@ -436,12 +436,10 @@ fn select(call: Call, condition: &Tensor, operands: [Operand; 2]) -> Result<Tens
 
 fn clamp(call: Call, operands: [Operand; 3]) -> Result<Tensor> {
     let dtype = result_type(&operands)?;
-    let [x, low, high] = &operands;
-    let shape = call.broadcast(&[&x.shape(), &low.shape(), &high.shape()])?;
-    let unified: Sources =
-        operands.into_iter().map(|o| unified(call, o, dtype, &shape)).collect::<Result<_>>()?;
-    let above = call.binary(BinaryOp::Maximum, &unified[0], &unified[1])?;
-    call.binary(BinaryOp::Minimum, &above, &unified[2])
+    let shapes = operands.each_ref().map(Operand::shape);
+    let shape = call.broadcast(&shapes.each_ref())?;
+    let [x, low, high] = operands.map(|o| Term { call, value: unified(call, o, dtype, &shape) });
+    x.at_least(&low).at_most(&high).value
 }
 
 #[cfg(test)]

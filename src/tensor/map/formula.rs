@@ -102,9 +102,9 @@ macro_rules! term_methods {
 
 // What formulas use.
 term_methods! {
-    unary: abs = Abs, erf = Erf, erfc = Erfc, exp = Exp, exp2 = Exp2, expm1 = Expm1, log = Log, log1p = Log1p, sin = Sin, tanh = Tanh,
+    unary: abs = Abs, erf = Erf, erfc = Erfc, exp = Exp, exp2 = Exp2, expm1 = Expm1, log = Log, log1p = Log1p, sin = Sin, cos = Cos, tanh = Tanh,
         square = Square, round = Round, trunc = Trunc, isnan = IsNan, isfinite = IsFinite, not = Not;
-    binary: maximum = Maximum, minimum = Minimum, and = And, or = Or, eq = Eq, lt = Lt, le = Le, gt = Gt
+    binary: maximum = Maximum, minimum = Minimum, and = And, or = Or, eq = Eq, lt = Lt, le = Le, gt = Gt, ge = Ge
 }
 
 impl Term {
@@ -158,15 +158,68 @@ impl Term {
         self.maximum(low).minimum(high)
     }
 
+    /// The larger of the two. Where they are equal, what reaches it reaches the term and not the limit, as in PyTorch's `clamp`.
+    pub(crate) fn at_least(&self, low: &Term) -> Term {
+        self.maximum(low)
+            .derived([self, low], |g, [x, low], _| [low.le(&x).select(&g, 0.0), x.lt(low).select(&g, 0.0)])
+    }
+
+    /// The smaller of the two, as [`Term::at_least`].
+    pub(crate) fn at_most(&self, high: &Term) -> Term {
+        self.minimum(high).derived([self, high], |g, [x, high], _| {
+            [x.le(&high).select(&g, 0.0), high.lt(x).select(&g, 0.0)]
+        })
+    }
+
+    /// Limited to a range of numbers, from whose ends on the slope is 0.
+    pub(crate) fn flattened<T>(&self, low: T, high: T) -> Term
+    where
+        T: Into<Beside> + Copy + Send + Sync + 'static,
+    {
+        self.clamp(low, high).derived([self], move |g, [x], _| [x.le(low).or(x.ge(high)).select(0.0, g)])
+    }
+
     /// `1 / (1 + exp(-x))`.
     pub(crate) fn sigmoid(&self) -> Term {
         let denominator = (-self).exp() + 1.0;
-        denominator.with(|call, x| call.unary(UnaryOp::Reciprocal, x))
+        let sigmoid = denominator.with(|call, x| call.unary(UnaryOp::Reciprocal, x));
+        // Where the exponential is infinite, its slope times the reciprocal's is NaN.
+        sigmoid.derived([self], |g, _, y| [g * (&y * (-&y + 1.0))])
     }
 
     /// `log(sigmoid(x))`, without overflow: `min(x, 0) - log1p(exp(-|x|))`.
     pub(crate) fn logsigmoid(&self) -> Term {
-        self.minimum(0.0) - (-self.abs()).exp().log1p()
+        let logarithm = self.minimum(0.0) - (-self.abs()).exp().log1p();
+        // Both parts have a bend at 0, their sum has none.
+        logarithm.derived([self], |g, [x], _| [g * (-x).sigmoid()])
+    }
+
+    /// `log(1 + exp(x))`, infinite where that overflows.
+    pub(crate) fn softplus(&self) -> Term {
+        self.exp().log1p().derived([self], |g, [x], _| [g * x.sigmoid()])
+    }
+
+    /// The term, whose gradients by other terms follow from a rule: what reaches each of them, of what reaches the term, of
+    /// these, and of the term. It is for functions whose parts have no slope, or none that is finite, where they have one.
+    pub(crate) fn derived<const N: usize>(
+        &self,
+        sources: [&Term; N],
+        rule: impl Fn(Term, [Term; N], Term) -> [Term; N] + Send + Sync + 'static,
+    ) -> Term {
+        let values = sources.map(|source| source.value.clone());
+        self.with(|call, y| {
+            if !y.known()?.1.is_float() {
+                return Ok(y.clone());
+            }
+            let values: Vec<Tensor> = values.into_iter().collect::<Result<_>>()?;
+            let sources: Vec<&Tensor> = values.iter().collect();
+            Ok(call.derived(y, &sources, move |g, all| {
+                let call = Call::here("grad");
+                let term = |x: &Tensor| Term { call, value: Ok(x.clone()) };
+                let sources = std::array::from_fn(|place| term(&all[place + 1]));
+                rule(term(g), sources, term(&all[0])).into_iter().map(|adjoint| adjoint.value).collect()
+            }))
+        })
     }
 }
 

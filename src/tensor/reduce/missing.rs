@@ -1,7 +1,7 @@
 //! Reductions and running sums that pass over NaN, as NumPy's of these names and pandas' of all names do. Integers and bools
 //! have none: of these they are the plain ones.
 
-use super::statistics::{composed_reduction_methods, widened, without};
+use super::statistics::{composed_reduction_methods, root, widened, without};
 use crate::tensor::arguments::axes::Axes;
 use crate::tensor::arguments::call::Call;
 use crate::{Result, Tensor};
@@ -204,7 +204,9 @@ fn nanvar(call: Call, x: &Tensor, axes: &Axes, correction: usize) -> Result<Tens
 }
 
 fn nanstd(call: Call, x: &Tensor, axes: &Axes, correction: usize) -> Result<Tensor> {
-    widened(x, |x| Tensor::or_invalid(nanvar(call, x, axes, correction)).sqrt())
+    widened(x, |x| {
+        Tensor::or_invalid(nanvar(call, x, axes, correction).and_then(|variance| root(call, &variance)))
+    })
 }
 
 fn nanargmin(call: Call, x: &Tensor, axes: &Axes) -> Result<Tensor> {

@@ -4,10 +4,11 @@
 //! `_keepdim` keeps them with extent 1, so that the result broadcasts back.
 
 use super::moments;
+use super::statistics::root;
 use crate::graph::op::{self, ConstantRole};
 use crate::tensor::arguments::axes::Axes;
 use crate::tensor::arguments::call::{Call, kept};
-use crate::{DType, ReduceOp, Result, Scalar, Shape, Tensor, UnaryOp};
+use crate::{DType, ReduceOp, Result, Scalar, Shape, Tensor};
 
 /// A reduction as the user calls it.
 #[derive(Clone, Copy)]
@@ -268,7 +269,7 @@ fn reduce(call: Call, reduction: Reduction, x: &Tensor, axes: &Axes, keepdim: bo
             }
         }
         Reduction::Var(correction) => var(correction)?,
-        Reduction::Std(correction) => call.unary(UnaryOp::Sqrt, &var(correction)?)?,
+        Reduction::Std(correction) => root(call, &var(correction)?)?,
     };
     match keepdim {
         true => call.reshape(&result, kept(shape, &axes)),

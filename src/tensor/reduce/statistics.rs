@@ -5,7 +5,7 @@
 use crate::tensor::arguments::axes::Axes;
 use crate::tensor::arguments::call::Call;
 use crate::tensor::map::operands::float_for;
-use crate::{DType, Result, Shape, Tensor};
+use crate::{DType, Result, Shape, Tensor, UnaryOp};
 
 /// Methods of reductions that keep the axes, and their twins that do not. An argument is given with one for an example.
 macro_rules! composed_reduction_methods {
@@ -208,9 +208,30 @@ fn norm(call: Call, x: &Tensor, axes: &Axes, p: f64) -> Result<Tensor> {
         f64::NEG_INFINITY => x.abs().min_keepdim(axes),
         0.0 => nonzero.sum_keepdim(axes).cast(x.node.dtype),
         1.0 => x.abs().sum_keepdim(axes),
-        2.0 => x.square().sum_keepdim(axes).sqrt(),
-        p => x.abs().pow(p).sum_keepdim(axes).pow(1.0 / p),
+        2.0 => Tensor::or_invalid(root(call, &x.square().sum_keepdim(axes))),
+        p => {
+            let norm = x.abs().pow(p).sum_keepdim(axes).pow(1.0 / p);
+            call.derived(&norm, &[x], move |g, all| {
+                let (norm, x) = (&all[0], &all[1]);
+                let powers = x.sign() * x.abs().pow(p - 1.0);
+                Ok(vec![match p < 1.0 {
+                    true => x.eq(0.0).where_(0.0, powers) * g * norm.pow(1.0 - p),
+                    false => powers * norm.eq(0.0).where_(0.0, g / norm.pow(p - 1.0)),
+                }])
+            })
+        }
     })
+}
+
+/// The root of a sum of squares. Where all are 0, what reaches it reaches none of them, as in PyTorch, though the root has an
+/// infinite slope.
+pub(crate) fn root(call: Call, squares: &Tensor) -> Result<Tensor> {
+    let root = call.unary(UnaryOp::Sqrt, squares)?;
+    Ok(call.derived(&root, &[squares], |g, all| {
+        let (dtype, wide) = (g.node.dtype, g.node.dtype.compute());
+        let (g, root) = (g.cast(wide), all[0].cast(wide));
+        Ok(vec![root.eq(0.0).where_(0.0, g * 0.5 / &root).cast(dtype)])
+    }))
 }
 
 fn logsumexp(call: Call, x: &Tensor, axes: &Axes) -> Result<Tensor> {
