@@ -10,7 +10,8 @@ use half::{bf16, f16};
 use crate::{DType, Result, Scalar, Shape, Tensor};
 
 /// A Rust number of any type beside a tensor. Like a Python number in PyTorch it takes the tensor's dtype, unless it
-/// is of a higher kind: a float beside integers gives `F32`, an integer beside bools `I64`.
+/// is of a higher kind: a float beside integers gives `F32`, an integer beside bools `I64`. What `F16` and `BF16` are multiplied with or
+/// divided by keeps the digits of an `F32`, as in PyTorch: the result alone is rounded.
 ///
 /// ```
 /// use lazuli::{DType, Number, Tensor};

@@ -378,6 +378,14 @@ pub(crate) fn binary(call: Call, op: BinaryOp, rule: Rule, operands: [Operand; 2
     if !op.accepts(dtype) {
         return call.fail(refusal(op, dtype, &operands));
     }
+    if scales(op, dtype, &operands) {
+        let wide = |operand| match operand {
+            Operand::Tensor(x) => Ok(Operand::Tensor(call.cast(&x, dtype.compute())?)),
+            number => Ok(number),
+        };
+        let [a, b] = operands;
+        return call.cast(&binary(call, op, rule, [wide(a)?, wide(b)?])?, dtype);
+    }
     match operands {
         // A scan's step has tensors alone.
         [Operand::Tensor(x), Operand::Number(number)] if !x.node.is_of_step => {
@@ -388,6 +396,18 @@ pub(crate) fn binary(call: Call, op: BinaryOp, rule: Rule, operands: [Operand; 2
         }
         [a, b] => call.binary_of(op, cast(call, a, dtype)?, cast(call, b, dtype)?),
     }
+}
+
+/// Whether 16-bit floats are scaled by a number that is none of them: as in PyTorch it keeps its digits, and the product alone is
+/// rounded.
+fn scales(op: BinaryOp, dtype: DType, operands: &[Operand; 2]) -> bool {
+    let is_scaled = |number: &Number| {
+        let [own, wide] = [dtype, dtype.compute()].map(|dtype| number.to_scalar(dtype).as_f64());
+        own != wide && !wide.is_nan()
+    };
+    matches!(op, BinaryOp::Mul | BinaryOp::Div | BinaryOp::FloorDiv)
+        && dtype.compute() != dtype
+        && operands.iter().any(|operand| matches!(operand, Operand::Number(number) if is_scaled(number)))
 }
 
 /// The operation of a tensor and a number of the user's, which meet in a dtype that it accepts.
@@ -445,8 +465,8 @@ fn clamp(call: Call, operands: [Operand; 3]) -> Result<Tensor> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Shape;
     use crate::tensor::tests::{mistake, recorded};
+    use crate::{Device, Shape};
 
     type Method = fn(&Tensor, &Tensor) -> Tensor;
 
@@ -515,6 +535,23 @@ mod tests {
         assert_eq!(mask.where_(1, 0).dtype().unwrap(), DType::I64);
         assert_eq!(mask.where_(1.0, false).dtype().unwrap(), DType::F32);
         assert_eq!(mask.where_(x.cast(DType::F16), x.cast(DType::BF16)).dtype().unwrap(), DType::F32);
+    }
+
+    /// The results are PyTorch's.
+    #[test]
+    fn what_scales_16_bit_floats_keeps_its_digits() {
+        let of = |dtype, values: &[f32]| Tensor::from_slice(values, [values.len()]).cast(dtype);
+        let exact = |x: Tensor| x.to(&Device::interpreter()).cast(DType::F32).to_vec::<f32>().unwrap();
+        let (half, brain) = (of(DType::F16, &[1e-3, 60_000.0]), of(DType::BF16, &[100.0, 3.0]));
+        assert_eq!((&half * 65536.0).dtype().unwrap(), DType::F16);
+        assert_eq!(exact(&half * 65536.0), [65.5625, f32::INFINITY]);
+        assert_eq!(exact(65536.0 * &half), [65.5625, f32::INFINITY]);
+        assert_eq!(exact(&half / 100_000), [0.0, 0.600_097_66]);
+        assert_eq!(exact(half.floor_divide(1e-8))[1], f32::INFINITY);
+        assert_eq!(exact(&brain * 1.003), [100.5, 3.015_625]);
+        // What is a number of the dtype is one there, and what is added is made one.
+        assert_eq!(recorded(&(&brain * 0.5)).last().map(String::as_str), Some("mul"));
+        assert_eq!(recorded(&(&brain + 1.003)).last().map(String::as_str), Some("add"));
     }
 
     #[test]
