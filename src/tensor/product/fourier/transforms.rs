@@ -3,11 +3,10 @@
 use smallvec::SmallVec;
 
 use super::decomposition::{DIRECT, complex_decomposed, length, real_decomposed};
-use super::passes;
 use super::tables::Complex;
 use crate::recording::Results;
 use crate::runtime::routine::{Routine, Transform};
-use crate::tensor::arguments::call::{Call, is_traced};
+use crate::tensor::arguments::call::Call;
 use crate::tensor::arguments::routine::{Source, record, takes};
 use crate::tensor::make::create::counting;
 use crate::{Result, Tensor};
@@ -80,9 +79,7 @@ fn is_by_library(transform: Transform, parts: &[&Tensor]) -> bool {
     let elements = first.node.shape.elements();
     let is_many = || elements / length(first).max(1) >= MANY_LINES;
     let is_product = n <= DIRECT || is_real && n < SHORT && is_many();
-    // A function that is called often has kernels for its lengths, which take less than several stages would; not for primes.
-    let is_kept = || is_traced() && passes::radices(n).is_some();
-    elements > 0 && !is_product && !is_kept() && parts.iter().all(|x| takes(x))
+    elements > 0 && !is_product && parts.iter().all(|x| takes(x))
 }
 
 /// The transform of parts along the last axis, if a library takes them. `decomposition` makes the same.
