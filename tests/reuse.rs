@@ -262,6 +262,73 @@ fn each_size_has_its_own_results() {
     }
 }
 
+/// Numbers that laws of arithmetic are about, among others.
+const NUMBERS_IN_TURN: [f64; 18] = [
+    0.3,
+    0.7,
+    1.0,
+    -0.7,
+    0.0,
+    3.0,
+    -0.0,
+    0.5,
+    2.0,
+    -1.0,
+    f64::NAN,
+    -2.5,
+    f64::INFINITY,
+    1e-40,
+    f64::NEG_INFINITY,
+    0.3,
+    -2.0,
+    1e30,
+];
+
+/// Programs with a number, all of whose results are exactly defined.
+#[rustfmt::skip]
+const OF_A_NUMBER: &[fn(&Tensor, f64) -> Tensor] = &[
+    |x, v| x * v,
+    |x, v| v * x + v,
+    |x, v| (x + v) - (v + 0.25),
+    |x, v| v - x / v,
+    |x, v| (x * v).maximum(x),
+    |x, v| x.lt(v).where_(x, v),
+    |x, v| x.pow(v).isnan(),
+    |x, v| x * Tensor::full([4, 25], v, DType::F32) - 0.3,
+    |x, v| x * (Tensor::scalar(v as f32) * 0.3) + v,
+    |x, v| Tensor::scalar(v as f32).gt(0.4).where_(x, 1.5),
+    |x, v| (x * 0.3) * v + (x * v) * 0.3,
+    |x, v| (x * 9.0).cast(DType::I32) * v as i64 + (v * 3.0) as i64,
+    |x, v| (x * 9.0).cast(DType::I32).floor_divide(v as i64) ^ (v * 7.0) as i64,
+    |x, v| ((x * 9.0).cast(DType::I32) * 0).maximum((v as i64).saturating_sub(1)),
+    |x, v| (x * 9.0).cast(DType::U8) & v as u8 as i64,
+    |x, v| x.cast(DType::F64) * v - v / 3.0,
+    |x, v| x.pad([(1, 0), (0, 2)], v) * v,
+    |x, v| x.le(Tensor::rand([4, 25], v.to_bits() % 1000)) & x.gt(v),
+];
+
+/// Whatever was evaluated with other numbers before, each bit is that of the reference.
+#[test]
+fn each_number_has_its_own_results() {
+    let _alone = alone();
+    let x = |device: &Device| ramp(device, &[4, 25]);
+    let reference = x(&Device::interpreter());
+    for device in common::devices() {
+        let x = x(&device);
+        x.eval().unwrap();
+        for (number, program) in OF_A_NUMBER.iter().enumerate() {
+            for v in NUMBERS_IN_TURN {
+                let bits = |of: &Tensor| -> Vec<u64> {
+                    let canonical = |v: f64| if v.is_nan() { f64::NAN } else { v };
+                    let values = program(of, v).cast(DType::F64).to_vec::<f64>().unwrap();
+                    values.into_iter().map(|value| canonical(value).to_bits()).collect()
+                };
+                assert_eq!(bits(&x), bits(&reference), "program {number} of {v} on {device}");
+            }
+        }
+    }
+}
+
 #[test]
 fn each_position_has_its_own_results() {
     let _alone = alone();

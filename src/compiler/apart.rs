@@ -69,5 +69,5 @@ pub(crate) fn in_parts(plan: &Plan, number: usize, cut: Cut) -> Option<Arc<Plan>
     let inputs = lowered.inputs.iter().copied().enumerate();
     let shared = Shared::between(&graph, grouping, kernels, inputs, lowered.outputs.clone());
     let values = plan.values.clone();
-    Some(Arc::new(Plan { graph, values, shared: Arc::new(shared), settings, follows: false }))
+    Some(Arc::new(Plan { graph, values, shared: Arc::new(shared), settings, follows: false, numbers: None }))
 }

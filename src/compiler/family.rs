@@ -49,6 +49,8 @@ struct Family {
     line: Line,
     /// Whether it is decided once for all of it which operations share a kernel. Else it was decided alike at both ends.
     is_decided: bool,
+    /// Whether no pass has computed with the user's numbers.
+    is_general: bool,
     /// The user's numbers of the first one; the same in all if something is computed from them alone.
     scalars: Vec<Scalar>,
     computes_scalars: bool,
@@ -166,6 +168,7 @@ impl Family {
         let decision = decided(plan);
         Some(Family {
             is_decided: decision.is_some() && samples.iter().all(|(_, plan)| decided(plan) == decision),
+            is_general: samples.iter().all(|(_, plan)| plan.numbers.is_some()),
             line,
             scalars: sizes.scalars.clone(),
             computes_scalars: sizes.computes_scalars || growth.has_fixed_scalars,
@@ -200,7 +203,9 @@ impl Family {
                 shared
             }
         };
-        Some(Plan { graph, values: parameters.values, shared, settings, follows: true })
+        let numbers = self.is_general.then(|| parameters.numbers(&graph));
+        let graph = Arc::new(graph);
+        Some(Plan { graph, values: parameters.values, shared, settings, follows: true, numbers })
     }
 
     fn with_shared<T>(&self, f: impl FnOnce(&mut LruCache<i64, Arc<Shared>>) -> T) -> T {

@@ -7,6 +7,7 @@ mod cuts;
 mod emission;
 pub(crate) mod explain;
 mod family;
+mod general;
 mod groups;
 mod plan;
 mod settings;
@@ -26,14 +27,17 @@ use crate::debug::{self, Level};
 pub(crate) use crate::fusion::Wanted;
 use crate::fusion::reads::stored_as;
 use crate::fusion::{self, Facts, Fusion, Grouping};
+use crate::graph::Graph;
+use crate::graph::hash::{self, Keys};
+use crate::graph::numbers::Number;
 use crate::graph::parameters::Parameters;
 use crate::graph::rounded::rounded;
 use crate::graph::sizes::Sizes;
 use crate::graph::text::{Locations, text};
-use crate::graph::{Graph, hash};
 use crate::{Result, passes, stats};
 pub(crate) use apart::{cuts, in_parts, place};
 pub(crate) use candidates::{default_schedule, neighbours, results, tuned_key, under};
+use general::General;
 use groups::emit_groups;
 use plan::Shared;
 pub(crate) use plan::{Code, Part, Plan, PlannedKernel};
@@ -45,10 +49,11 @@ const PLANS: usize = 512;
 
 type Key = (hash::StructuralKey, Settings);
 
-/// Plans by what was recorded, what they share by what is left of that after all passes, values of parameters aside, and
+/// Plans by what was recorded, and by that but for the user's numbers, what they share by what is left of that after all passes, values of parameters aside, and
 /// what is one kernel by the same with rounded extents.
 struct PlanCache {
     plans: LruCache<Key, Arc<Plan>, FxBuildHasher>,
+    general: LruCache<Key, General, FxBuildHasher>,
     shared: LruCache<Key, Arc<Shared>>,
     groupings: LruCache<Key, Grouping>,
 }
@@ -61,6 +66,7 @@ fn with_plans<T>(f: impl FnOnce(&mut PlanCache) -> T) -> T {
     let new = || PlanCache {
         // The key is a hash already.
         plans: LruCache::with_hasher(most, FxBuildHasher),
+        general: LruCache::with_hasher(most, FxBuildHasher),
         shared: LruCache::new(most),
         groupings: LruCache::new(most),
     };
@@ -79,29 +85,30 @@ pub(crate) fn plan_to_run(graph: &Graph, settings: Settings) -> Result<Arc<Plan>
 }
 
 fn planned(recorded: &Graph, settings: Settings, may_follow: bool) -> Result<Arc<Plan>> {
-    let key = (hash::structural_key(recorded), settings);
-    if let Some(plan) = known(key.0, settings).filter(|plan| may_follow || !plan.follows) {
+    let keys = hash::keys(recorded);
+    if let Some(plan) = with_plans(|cache| cache.plans.get(&(keys.exact, settings)).cloned())
+        .filter(|plan| may_follow || !plan.follows)
+    {
         stats::add(stats::Counter::PlanHits);
         return Ok(plan);
     }
     let sizes = if may_follow { Sizes::of(recorded) } else { None };
     if let Some(plan) = sizes.as_ref().and_then(|sizes| family::plan(recorded, sizes, settings, uncached)) {
         stats::add(stats::Counter::PlanHits);
-        let plan = Arc::new(plan);
-        with_plans(|cache| cache.plans.put(key, plan.clone()));
-        return Ok(plan);
+        return Ok(with_plans(|cache| cache.remember(&keys, plan)));
     }
-    let graph = through_passes(recorded)?;
-    let parameters = Parameters::of(&graph, settings.language);
+    let (graph, parameters, numbers) = passed(recorded, settings)?;
     let shared_key = (hash::parametric_key(&graph, &parameters), settings);
     let known = with_plans(|cache| cache.shared.get(&shared_key).cloned());
-    let plan = match known {
+    let mut plan = match known {
         Some(shared) => {
             stats::add(stats::Counter::PlanHits);
-            Plan { graph, values: parameters.values, shared, settings, follows: false }
+            let (graph, values) = (Arc::new(graph), parameters.values);
+            Plan { graph, values, shared, settings, follows: false, numbers: None }
         }
         None => {
-            let (plan, is_decided) = plan_anew(graph, parameters, settings)?;
+            let (mut plan, is_decided) = plan_anew(graph, parameters, settings)?;
+            plan.numbers.clone_from(&numbers);
             stats::add(match is_decided {
                 true => stats::Counter::PlanHits,
                 false => stats::Counter::PlansMade,
@@ -112,21 +119,42 @@ fn planned(recorded: &Graph, settings: Settings, may_follow: bool) -> Result<Arc
             plan
         }
     };
-    Ok(remember(key, shared_key, plan))
+    plan.numbers = numbers;
+    Ok(remember(&keys, shared_key, plan))
 }
 
-/// The plan of the graph with this key, if it was planned before.
-pub(crate) fn known(key: hash::StructuralKey, settings: Settings) -> Option<Arc<Plan>> {
-    with_plans(|cache| cache.plans.get(&(key, settings)).cloned())
+/// The plan of the graph with these keys, if it was planned before, or one that differs in the user's numbers. `recorded` is
+/// the graph.
+pub(crate) fn known_or_general(
+    keys: &Keys,
+    settings: Settings,
+    recorded: &dyn Fn() -> Result<Graph>,
+) -> Option<Arc<Plan>> {
+    let (known, general) = with_plans(|cache| {
+        let known = cache.plans.get(&(keys.exact, settings)).cloned();
+        let is_new = known.is_none() && !keys.numbers.is_empty();
+        let general = is_new.then(|| cache.general.get(&(keys.general, settings)).cloned()).flatten();
+        (known, general)
+    });
+    known.or_else(|| Some(Arc::new(general?.plan(keys, recorded)?)))
 }
 
-fn remember(key: Key, shared_key: Key, plan: Plan) -> Arc<Plan> {
-    let plan = Arc::new(plan);
+fn remember(keys: &Keys, shared_key: Key, plan: Plan) -> Arc<Plan> {
     with_plans(|cache| {
         cache.shared.put(shared_key, plan.shared.clone());
-        cache.plans.put(key, plan.clone());
-    });
-    plan
+        cache.remember(keys, plan)
+    })
+}
+
+impl PlanCache {
+    fn remember(&mut self, keys: &Keys, plan: Plan) -> Arc<Plan> {
+        let plan = Arc::new(plan);
+        if let Some(general) = General::of(&plan, keys) {
+            self.general.put((keys.general, plan.settings), general);
+        }
+        self.plans.put((keys.exact, plan.settings), plan.clone());
+        plan
+    }
 }
 
 /// Another plan of the same graph, from now on the one in the cache: the kernels with these numbers spilled
@@ -154,20 +182,29 @@ pub(crate) fn relieved(graph: &Graph, plan: &Plan, spilling: &[(usize, u32)]) ->
     let shared_key = (hash::parametric_key(&plan.graph, &parameters), plan.settings);
     stats::add(stats::Counter::PlansMade);
     let grouping_key = rounded(&plan.graph).map(|rounded| hash::grouping_key(&rounded, &parameters));
-    let relieved = plan_of(plan.graph.clone(), parameters, plan.settings, &facts, grouping)?;
+    let mut relieved = plan_of(Graph::clone(&plan.graph), parameters, plan.settings, &facts, grouping)?;
+    relieved.numbers.clone_from(&plan.numbers);
     family::forget(graph, plan.settings);
     // What was measured is of these sizes alone.
     if let Some(key) = grouping_key.filter(|_| !relieved.grouping.is_cut()) {
         with_plans(|cache| cache.groupings.put((key, plan.settings), relieved.grouping.clone()));
     }
-    Ok(Some(remember((hash::structural_key(graph), plan.settings), shared_key, relieved)))
+    Ok(Some(remember(&hash::keys(graph), shared_key, relieved)))
 }
 
 /// Plans a graph as it was recorded, without the cache of plans.
 fn uncached(recorded: &Graph, settings: Settings) -> Result<Plan> {
-    let graph = through_passes(recorded)?;
+    let (graph, parameters, numbers) = passed(recorded, settings)?;
+    Ok(Plan { numbers, ..plan_anew(graph, parameters, settings)?.0 })
+}
+
+/// A recorded graph after all passes, its parameters, and which of these are numbers, unless a pass has computed with one.
+fn passed(recorded: &Graph, settings: Settings) -> Result<(Graph, Parameters, Option<Vec<(usize, Number)>>)> {
+    let (graph, computes) = passes::noting_arguments(|| through_passes(recorded));
+    let graph = graph?;
     let parameters = Parameters::of(&graph, settings.language);
-    Ok(plan_anew(graph, parameters, settings)?.0)
+    let numbers = (!computes).then(|| parameters.numbers(&graph));
+    Ok((graph, parameters, numbers))
 }
 
 pub(crate) fn through_passes(graph: &Graph) -> Result<Graph> {
@@ -244,7 +281,8 @@ fn plan_of(
     let kernels = emit_groups(&graph, &parameters, settings, facts, &mut grouping)?;
     let outputs = graph.outputs().iter().map(|&output| stored_as(&graph, output)).collect();
     let shared = Arc::new(Shared::new(&graph, grouping, kernels, outputs));
-    let plan = Plan { graph, values: parameters.values, shared, settings, follows: false };
+    let (graph, values) = (Arc::new(graph), parameters.values);
+    let plan = Plan { graph, values, shared, settings, follows: false, numbers: None };
     dump(&plan, start);
     Ok(plan)
 }

@@ -13,6 +13,7 @@ use super::settings::Settings;
 use super::storage::{Storage, input_nodes};
 use crate::fusion::Grouping;
 use crate::fusion::group::Group;
+use crate::graph::numbers::Number;
 use crate::graph::{Graph, NodeId};
 use crate::lower::Lowered;
 use crate::{Error, Result};
@@ -21,13 +22,15 @@ use crate::{Error, Result};
 #[derive(Debug)]
 pub(crate) struct Plan {
     /// The graph after all passes.
-    pub(crate) graph: Graph,
+    pub(crate) graph: Arc<Graph>,
     /// The values of the graph's [`Parameters`], which are what kernels get as scalars and offsets.
     pub(crate) values: Vec<u64>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) settings: Settings,
     /// Whether it follows from plans of other sizes: what a run does not need is theirs.
     pub(crate) follows: bool,
+    /// Which values are numbers of the user's or seeds, and these, if no pass has computed with one.
+    pub(super) numbers: Option<Vec<(usize, Number)>>,
 }
 
 /// What plans of graphs have in common that differ in the values of their parameters alone.

@@ -31,7 +31,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::compiler::{self, Plan, Settings};
 use crate::debug::{self, Level};
 use crate::graph::Graph;
-use crate::graph::hash::StructuralKey;
+use crate::graph::hash::Keys;
 use crate::interpreter;
 use crate::recording::build::{Recording, build};
 use crate::recording::key::build_key;
@@ -158,7 +158,7 @@ fn copy(transfer: &Tensor) -> Result<()> {
 /// What was computed before on the way to other tensors, would be so again, and can still be asked for, or what follows from
 /// such: a loop that asks for one number of each step would compute all steps before it each time. What is larger than all
 /// that is in memory anyway, such as the scores of an attention, is not kept for that.
-fn kept(device: Device, tensors: &[Tensor], recording: &Recording<StructuralKey>) -> Vec<Tensor> {
+fn kept(device: Device, tensors: &[Tensor], recording: &Recording<Keys>) -> Vec<Tensor> {
     if recording.again.is_empty() {
         return Vec::new();
     }
@@ -198,12 +198,7 @@ fn evaluate_on(device: Device, tensors: &[Tensor], fusion: Fusion) -> Result<()>
     }
 }
 
-fn compute(
-    device: Device,
-    tensors: &[Tensor],
-    recording: Recording<StructuralKey>,
-    fusion: Fusion,
-) -> Result<()> {
+fn compute(device: Device, tensors: &[Tensor], recording: Recording<Keys>, fusion: Fusion) -> Result<()> {
     let start = debug::enabled(Level::Timings).then(Instant::now);
     let backend = Backend::open(device)?;
     let (results, claim) = match again(tensors, recording, device, &backend, fusion)? {
@@ -229,7 +224,7 @@ type Results = (Buffers, Option<Claim>);
 /// Evaluates what was planned and prepared before; `None` if it was not.
 fn again(
     tensors: &[Tensor],
-    recording: Recording<StructuralKey>,
+    recording: Recording<Keys>,
     device: Device,
     backend: &Backend,
     fusion: Fusion,
@@ -237,14 +232,15 @@ fn again(
     if matches!(backend, Backend::Interpreter | Backend::Interpreted) {
         return Ok(None);
     }
-    let Some(plan) = compiler::known(recording.graph, settings::of(device, fusion)) else { return Ok(None) };
+    let settings = settings::of(device, fusion);
+    let graph = || build(tensors).map(|recording| recording.graph);
+    let Some(plan) = compiler::known_or_general(&recording.graph, settings, &graph) else { return Ok(None) };
     let inputs = present(recording.inputs, backend)?;
     let offer = Offer::new(&plan, tensors, &inputs, &recording.donated);
     let over = offer.as_ref().map_or(&[][..], |offer| &offer.over);
     let Some(prepared) = Prepared::known(&plan, device, over) else { return Ok(None) };
     stats::add(stats::Counter::PlanHits);
-    let recorded = || build(tensors).map(|recording| recording.graph);
-    carry_out_plan(&plan, prepared, offer, device, backend, &inputs, &recorded).map(Some)
+    carry_out_plan(&plan, prepared, offer, device, backend, &inputs, &graph).map(Some)
 }
 
 /// Evaluates what may be new.

@@ -6,13 +6,28 @@ use smallvec::SmallVec;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::dag::NodeId;
+use super::numbers::{Numbered, Numbers};
 pub(crate) use super::op::StructuralKey;
 use super::op::{Graph, Node, NodeRef, Op, View};
 use super::parameters::{Parameters, Placed, Start};
 use crate::{Scalar, SourceLocation};
 
-/// Follows from what the outputs need, and not from the order of nodes.
+/// What plans of a graph are found by.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Keys {
+    /// Of all of it.
+    pub(crate) exact: StructuralKey,
+    /// Of all but the values of its numbers.
+    pub(crate) general: StructuralKey,
+    pub(crate) numbers: Numbers,
+}
+
 pub(crate) fn structural_key(graph: &Graph) -> StructuralKey {
+    keys(graph).exact
+}
+
+/// Follows from what the outputs need, and not from the order of nodes.
+pub(crate) fn keys(graph: &Graph) -> Keys {
     let mut key = KeyOfNodes::new(graph.outputs().len());
     let mut numbers: Vec<Option<u32>> = vec![None; graph.bound()];
     let mut pending: Vec<NodeId> = graph.outputs().iter().rev().copied().collect();
@@ -77,27 +92,50 @@ pub(super) fn coded(graph: &Graph, mut code_of: impl FnMut(NodeId, &Node, &mut C
 /// Bytes of the code of most graphs: no more than what allocators have at hand.
 const USUAL_BYTES: usize = 1000;
 
-/// The [`structural_key`] of a graph that there need not be: its nodes are told one by one, each before its operands, these in
+/// The [`keys`] of a graph that there need not be: its nodes are told one by one, each before its operands, these in
 /// their order, and each with all that it needs before the next one.
 pub(crate) struct KeyOfNodes {
     code: Code,
     nodes: u32,
+    numbers: Numbers,
 }
+
+/// What a code goes on with: a node, as [`Numbered`] has it, or one that was told before.
+const NODE: u64 = 0;
+const VALUE: u64 = 1;
+const SEED: u64 = 2;
+const PADDED: u64 = 3;
+const AGAIN: u64 = 4;
 
 impl KeyOfNodes {
     /// The outputs follow as operands do.
     pub(crate) fn new(outputs: usize) -> KeyOfNodes {
         let mut code = Code::with_capacity(USUAL_BYTES);
         code.number(outputs as u64);
-        KeyOfNodes { code, nodes: 0 }
+        KeyOfNodes { code, nodes: 0, numbers: Numbers::default() }
     }
 
     /// The next node, with how many operands it has. Gives its number.
     pub(crate) fn node(&mut self, node: NodeRef, operands: usize) -> u32 {
         let number = self.nodes;
         self.nodes += 1;
-        self.code.number(0);
-        node.op.hash(&mut self.code);
+        match self.numbers.note(node.op) {
+            Numbered::Fixed => {
+                self.code.number(NODE);
+                node.op.hash(&mut self.code);
+            }
+            // The dtype of a value is the node's.
+            Numbered::Argument(place) => {
+                let is_seed = matches!(node.op, Op::Random { .. });
+                self.code.number(if is_seed { SEED } else { VALUE });
+                self.code.number(place as u64);
+            }
+            Numbered::Padded(place) => {
+                self.code.number(PADDED);
+                self.code.number(place as u64);
+                node.op.hash(&mut self.code);
+            }
+        }
         self.code.result(node, operands);
         number
     }
@@ -105,11 +143,21 @@ impl KeyOfNodes {
     /// A node that was told before, by its number.
     #[inline]
     pub(crate) fn again(&mut self, number: u32) {
-        self.code.number(1 + u64::from(number));
+        self.code.number(AGAIN + u64::from(number));
     }
 
-    pub(crate) fn finish(self) -> StructuralKey {
-        self.code.key()
+    pub(crate) fn finish(self) -> Keys {
+        let KeyOfNodes { mut code, numbers, .. } = self;
+        let general = code.key();
+        if numbers.is_empty() {
+            return Keys { exact: general, general, numbers };
+        }
+        code.bytes.clear();
+        code.bytes.extend_from_slice(&general.0.to_le_bytes());
+        for number in numbers.iter() {
+            code.bytes.extend_from_slice(&number.bits().to_le_bytes());
+        }
+        Keys { exact: code.key(), general, numbers }
     }
 }
 

@@ -10,6 +10,7 @@ pub(crate) mod dot;
 pub(crate) mod hash;
 pub(crate) mod infer;
 pub(crate) mod maps;
+pub(crate) mod numbers;
 pub(crate) mod op;
 pub(crate) mod parameters;
 pub(crate) mod parse;

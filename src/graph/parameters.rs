@@ -18,9 +18,10 @@ use lazuli_codegen::Language;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::op::{ConstantRole, Op, View};
+use super::numbers::Number;
+use super::op::{Op, View};
 use super::{Graph, NodeId, maps};
-use crate::{Scalar, Shape};
+use crate::Shape;
 
 /// Bytes of an access of several elements.
 const ACCESS_BYTES: i64 = 16;
@@ -106,9 +107,9 @@ impl Parameters {
             follows[id.index()] = is_cut_before;
             let is_divided_before = graph.operands(id).iter().any(|operand| is_divided[operand.index()]);
             is_divided[id.index()] = is_divided_before || is_division(graph, id);
-            if let Some(value) = number(&graph.node(id).op) {
+            if let Some(number) = Number::of(&graph.node(id).op) {
                 parameters.of_nodes.insert(id, parameters.values.len());
-                parameters.values.push(value.cast(value.dtype().compute()).to_bits());
+                parameters.values.push(number.bits());
             }
             for (operand, axis, _, start) in slices(graph, id).filter(|_| !is_cut_before) {
                 let Some(span) = spans.get_mut(&(operand, axis)).filter(|span| span.low > 0) else {
@@ -164,6 +165,12 @@ impl Parameters {
             && self.placed.iter().all(has_placed)
     }
 
+    /// Which parameters are numbers of the user's or seeds, and these.
+    pub(crate) fn numbers(&self, graph: &Graph) -> Vec<(usize, Number)> {
+        let of = |(&id, &parameter)| Some((parameter, Number::of(&graph.node(id).op)?));
+        self.of_nodes.iter().filter_map(of).collect()
+    }
+
     /// The parameter that is the number of a constant, or the seed of a random tensor.
     pub(crate) fn of_node(&self, id: NodeId) -> Option<usize> {
         self.of_nodes.get(&id).copied()
@@ -184,14 +191,6 @@ impl Parameters {
 fn is_division(graph: &Graph, id: NodeId) -> bool {
     let node = graph.node(id);
     node.op == Op::View(View::Reshape) && maps::divides(&node.shape, &graph.node(graph.operands(id)[0]).shape)
-}
-
-fn number(op: &Op) -> Option<Scalar> {
-    match op {
-        Op::Constant(constant) if constant.role == ConstantRole::Argument => Some(constant.value),
-        Op::Random { seed } => Some(Scalar::from_i64(crate::DType::I64, *seed as i64)),
-        _ => None,
-    }
 }
 
 /// Of each axis that a slice cuts: the operand, the axis, the positions that it reads, and where it begins.

@@ -1,14 +1,36 @@
 //! Constant folding: an operation on constants becomes a constant, if its result is exactly defined
 //! (see [`exact`]): the same bits that a kernel would compute. What has no elements is any constant.
 
+use std::cell::Cell;
+
 use super::exact;
 use super::rule::{Rule, Site, Step, rewrite};
 use crate::Scalar;
 use crate::graph::Graph;
-use crate::graph::op::{ConstantRole, Op, View};
+use crate::graph::op::{Constant, ConstantRole, Op, View};
+
+thread_local! {
+    /// Whether something was computed from an argument since somebody asked.
+    static COMPUTES: Cell<bool> = const { Cell::new(false) };
+}
 
 pub(super) fn run(graph: &Graph) -> Option<Graph> {
     rewrite(graph, rules_for)
+}
+
+pub(crate) fn noting_arguments<T>(f: impl FnOnce() -> T) -> (T, bool) {
+    COMPUTES.set(false);
+    let result = f();
+    (result, COMPUTES.get())
+}
+
+/// The constant, whose value is then looked at.
+fn looked_at(site: &Site<'_>, n: usize) -> Option<Constant> {
+    let constant = site.splat(n)?;
+    if constant.role == ConstantRole::Argument {
+        COMPUTES.set(true);
+    }
+    Some(constant)
 }
 
 const EMPTY: Rule =
@@ -43,18 +65,21 @@ fn empty(site: &mut Site<'_>) -> Option<Step> {
 
 fn unary(site: &mut Site<'_>) -> Option<Step> {
     let Op::Unary(op) = site.node.op else { return None };
-    let x = site.splat(0)?;
+    let x = looked_at(site, 0)?;
     site.become_constant(exact::unary(op, x.value)?, x.role)
 }
 
 fn binary(site: &mut Site<'_>) -> Option<Step> {
     let Op::Binary(op) = site.node.op else { return None };
-    let (a, b) = (site.splat(0)?, site.splat(1)?);
+    if site.splat(1).is_none() {
+        return None;
+    }
+    let (a, b) = (looked_at(site, 0)?, looked_at(site, 1)?);
     site.become_constant(exact::binary(op, a.value, b.value)?, joined(a.role, b.role))
 }
 
 fn cast(site: &mut Site<'_>) -> Option<Step> {
-    let x = site.splat(0)?;
+    let x = looked_at(site, 0)?;
     site.become_constant(exact::cast(x.value, site.node.dtype)?, x.role)
 }
 

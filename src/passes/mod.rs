@@ -86,6 +86,10 @@ pub(crate) const PASSES: [Pass; 6] = [
 /// more is left correct, if not as simple as it could be.
 const MAX_ROUNDS: usize = 8;
 
+/// Gives what `f` does, and whether a pass has computed a constant from an argument there: what it then made of the graph may
+/// hold for that value alone.
+pub(crate) use fold::noting_arguments;
+
 /// Called with a pass's name and its result, whenever a pass has changed the graph.
 pub(crate) type Observer<'a> = &'a mut dyn FnMut(&str, &Graph);
 

@@ -11,17 +11,17 @@ use super::numbers::Numbers;
 use super::tensor::reduced_shape;
 use super::{Recipe, Sources, State, Tensor, TensorNode};
 use crate::graph::NodeRef;
-use crate::graph::hash::{KeyOfNodes, StructuralKey};
+use crate::graph::hash::{KeyOfNodes, Keys};
 use crate::graph::op::{Constant, Op, View};
 use crate::runtime::buffer::Buffer;
 use crate::{Error, Result, Shape};
 
-/// The structural key of the graph that [`build`](super::build::build) would give now, for a fraction of the time: each tensor
+/// The keys of the graph that [`build`](super::build::build) would give now, for a fraction of the time: each tensor
 /// is locked once. Notes that all of it is computed.
 ///
 /// # Errors
 /// As [`build`](super::build::build).
-pub(crate) fn build_key(outputs: &[Tensor]) -> Result<Recording<StructuralKey>> {
+pub(crate) fn build_key(outputs: &[Tensor]) -> Result<Recording<Keys>> {
     patiently(|| {
         let mut visit = Visit::new(outputs.len());
         match visit.outputs(outputs) {
@@ -90,7 +90,7 @@ impl Visit {
         Ok(())
     }
 
-    fn finish(self) -> Recording<StructuralKey> {
+    fn finish(self) -> Recording<Keys> {
         let Visit { key, inputs, donated, again, .. } = self;
         Recording { graph: key.finish(), inputs, donated, again }
     }
@@ -204,12 +204,12 @@ impl Visit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::hash::structural_key;
+    use crate::graph::hash::{self, StructuralKey};
     use crate::recording::build::build;
     use crate::{DType, Device};
 
     /// The key, with how many inputs there are.
-    fn key(outputs: &[Tensor]) -> (StructuralKey, usize) {
+    fn key(outputs: &[Tensor]) -> (Keys, usize) {
         let recording = build_key(outputs).unwrap();
         assert_eq!(recording.inputs.len(), recording.donated.len());
         (recording.graph, recording.inputs.len())
@@ -244,13 +244,13 @@ mod tests {
         for outputs in expressions() {
             let recording = build(&outputs).unwrap();
             let own = key(&outputs);
-            assert_eq!(own, (structural_key(&recording.graph), recording.inputs.len()));
+            assert_eq!(own, (hash::keys(&recording.graph), recording.inputs.len()));
             // Again, and by somebody who comes while another one makes marks.
             assert_eq!(own, key(&outputs));
             let marking = Numbers::new();
             assert_eq!(own, key(&outputs));
             drop(marking);
-            keys.push(own.0);
+            keys.push(own.0.exact);
         }
         let count = keys.len();
         keys.sort_unstable();
@@ -266,7 +266,7 @@ mod tests {
             &exp * &exp
         }];
         let mut keys: Vec<StructuralKey> =
-            products.iter().map(|product| key(std::slice::from_ref(product)).0).collect();
+            products.iter().map(|product| key(std::slice::from_ref(product)).0.exact).collect();
         keys.sort_unstable();
         keys.dedup();
         assert_eq!(keys.len(), products.len());

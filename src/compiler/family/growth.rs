@@ -162,7 +162,7 @@ impl Growth {
     pub(super) fn graph(&self, first: &Plan, step: i64, scalars: &[Scalar]) -> Option<Graph> {
         let (mut nodes, mut copies) = (self.nodes.as_slice(), self.copies.as_slice());
         let mut fits = true;
-        let graph = first.graph.clone().map_nodes(|id, node| {
+        let graph = Graph::clone(&first.graph).map_nodes(|id, node| {
             if let Some(((of, grows), others)) = nodes.split_first()
                 && *of == id
             {
