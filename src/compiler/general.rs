@@ -165,7 +165,9 @@ mod tests {
             ("product", &|v| &x * (scalar(v) * scalar(0.4))),
             ("comparison", &|v| scalar(v).lt(0.5).where_(&x, 0.0)),
             ("cast", &|v| &n * Tensor::scalar(v * 10.0).cast(DType::I32)),
-            ("of what becomes one", &|v| (&n * 0).maximum((v * 10.0) as i64 - 8) * &n),
+            ("of what becomes one", &|v| {
+                (&n * Tensor::zeros([707], DType::I32)).maximum((v * 10.0) as i64 - 8) * &n
+            }),
             ("absolute value", &|v| &x * scalar(-v).abs()),
         ];
         for (name, program) in programs {

@@ -29,7 +29,6 @@ use crate::fusion::reads::stored_as;
 use crate::fusion::{self, Facts, Fusion, Grouping};
 use crate::graph::Graph;
 use crate::graph::hash::{self, Keys};
-use crate::graph::numbers::Number;
 use crate::graph::parameters::Parameters;
 use crate::graph::rounded::rounded;
 use crate::graph::sizes::Sizes;
@@ -39,8 +38,8 @@ pub(crate) use apart::{cuts, in_parts, place};
 pub(crate) use candidates::{default_schedule, neighbours, results, tuned_key, under};
 use general::General;
 use groups::emit_groups;
-use plan::Shared;
 pub(crate) use plan::{Code, Part, Plan, PlannedKernel};
+use plan::{PlacedNumbers, Shared};
 pub(crate) use settings::{Settings, has_warp_groups};
 pub(crate) use storage::{Place, input_nodes};
 
@@ -199,7 +198,7 @@ fn uncached(recorded: &Graph, settings: Settings) -> Result<Plan> {
 }
 
 /// A recorded graph after all passes, its parameters, and which of these are numbers, unless a pass has computed with one.
-fn passed(recorded: &Graph, settings: Settings) -> Result<(Graph, Parameters, Option<Vec<(usize, Number)>>)> {
+fn passed(recorded: &Graph, settings: Settings) -> Result<(Graph, Parameters, Option<PlacedNumbers>)> {
     let (graph, computes) = passes::noting_arguments(|| through_passes(recorded));
     let graph = graph?;
     let parameters = Parameters::of(&graph, settings.language);

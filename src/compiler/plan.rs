@@ -18,6 +18,9 @@ use crate::graph::{Graph, NodeId};
 use crate::lower::Lowered;
 use crate::{Error, Result};
 
+/// Numbers among the values of a plan's parameters, and their places there.
+pub(super) type PlacedNumbers = Vec<(usize, Number)>;
+
 /// What to run for a graph.
 #[derive(Debug)]
 pub(crate) struct Plan {
@@ -30,7 +33,7 @@ pub(crate) struct Plan {
     /// Whether it follows from plans of other sizes: what a run does not need is theirs.
     pub(crate) follows: bool,
     /// Which values are numbers of the user's or seeds, and these, if no pass has computed with one.
-    pub(super) numbers: Option<Vec<(usize, Number)>>,
+    pub(super) numbers: Option<PlacedNumbers>,
 }
 
 /// What plans of graphs have in common that differ in the values of their parameters alone.

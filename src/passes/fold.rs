@@ -71,9 +71,7 @@ fn unary(site: &mut Site<'_>) -> Option<Step> {
 
 fn binary(site: &mut Site<'_>) -> Option<Step> {
     let Op::Binary(op) = site.node.op else { return None };
-    if site.splat(1).is_none() {
-        return None;
-    }
+    site.splat(1)?;
     let (a, b) = (looked_at(site, 0)?, looked_at(site, 1)?);
     site.become_constant(exact::binary(op, a.value, b.value)?, joined(a.role, b.role))
 }
