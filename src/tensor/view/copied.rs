@@ -3,12 +3,14 @@
 //! A loop that stacks the steps so far, or as many as there were, joins another number of tensors in each turn. So a
 //! line's first two numbers of parts are kernels, which read the parts and compute what follows: a function that joins
 //! three here and four there, or the last of some batches, goes on to fuse both. From the third number on the parts are
-//! computed, copied into one tensor, and read from there: however many they are, kernels and plans are the same. So are
+//! computed, copied into one tensor, and read from there: however many they are, kernels and plans are the same, until
+//! one number has come often enough after itself to be worth kernels of its own. So are
 //! many parts whose values are there: a plan of so many would take longer than all copies.
 
 use std::sync::{Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use crate::executor::joins::Stored;
 use crate::recording::{Recipe, Sources, State};
@@ -68,23 +70,47 @@ fn join(
     Ok(Tensor::from_parts(shape, dtype, device, call.name(), call.location(), state))
 }
 
-/// Whether the user's line joined two other numbers of parts before.
+/// Numbers of parts that a line of the user's joins by kernels.
+#[derive(Default)]
+struct Joined {
+    by_kernels: SmallVec<[usize; FIRST]>,
+    /// The last other one, and how often it came since another.
+    other: (usize, u32),
+}
+
+impl Joined {
+    /// Whether kernels for this number would be those of one among many. What comes again and again is worth its own.
+    fn is_another(&mut self, number: usize) -> bool {
+        if self.by_kernels.contains(&number) {
+            return false;
+        }
+        let (other, times) = &mut self.other;
+        *times = if *other == number { *times + 1 } else { 1 };
+        *other = number;
+        let is_steady = *times >= STEADY && self.by_kernels.len() < MOST_STEADY;
+        let is_known = self.by_kernels.len() < FIRST || is_steady;
+        if is_known {
+            self.by_kernels.push(number);
+        }
+        !is_known
+    }
+}
+
+/// So many numbers of parts have kernels in any case, and so many if they come so often after each other.
+const FIRST: usize = 2;
+const MOST_STEADY: usize = 8;
+const STEADY: u32 = 8;
+
+/// Whether the user's line joined other numbers of parts before.
 fn is_another(call: Call, number: usize) -> bool {
-    static NUMBERS: Mutex<Option<FxHashMap<SourceLocation, [Option<usize>; 2]>>> = Mutex::new(None);
+    static LINES: Mutex<Option<FxHashMap<SourceLocation, Joined>>> = Mutex::new(None);
     // Of operations that are made of joins, each has numbers of its own; the results of a scan's steps are as many as these.
     let joins = ["cat", "stack", "hstack", "vstack", "dstack", "column_stack", "scan", "scan_with"];
     if !joins.contains(&call.name()) {
         return false;
     }
-    let mut lines = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
-    let numbers = lines.get_or_insert_default().entry(call.location()).or_default();
-    match numbers.iter_mut().find(|known| known.is_none_or(|known| known == number)) {
-        Some(known) => {
-            *known = Some(number);
-            false
-        }
-        None => true,
-    }
+    let mut lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
+    lines.get_or_insert_default().entry(call.location()).or_default().is_another(number)
 }
 
 /// Whether the parts are many that need no kernel.
@@ -93,4 +119,21 @@ fn are_many(parts: &[Tensor]) -> bool {
     parts.len() >= MANY_PARTS
         && parts.iter().map(bytes).fold(0, usize::saturating_add) <= MANY_BYTES
         && parts.iter().all(|part| Stored::of(part).is_there())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_come_again_and_again_have_kernels() {
+        let mut joined = Joined::default();
+        assert!(![3, 4, 3, 4].iter().any(|&number| joined.is_another(number)));
+        assert!((5..100).all(|number| joined.is_another(number)));
+        let times = |joined: &mut Joined, number| (1..20).find(|_| !joined.is_another(number));
+        assert_eq!(times(&mut joined, 100), Some(STEADY));
+        assert!(!joined.is_another(100) && joined.is_another(5) && !joined.is_another(100));
+        let steady = (200..300).filter(|&number| times(&mut joined, number).is_some()).count();
+        assert_eq!(steady, MOST_STEADY - FIRST - 1);
+    }
 }
