@@ -41,6 +41,12 @@ impl<const N: usize, const M: usize> Outcome for ([Tensor; N], [Tensor; M]) {
     }
 }
 
+impl Outcome for (Tensor, Tensor, Tensor) {
+    fn error(self) -> Option<Error> {
+        self.0.error().or(self.1.error()).or(self.2.error())
+    }
+}
+
 impl<T: std::fmt::Debug> Outcome for Result<T> {
     fn error(self) -> Option<Error> {
         self.err()
@@ -90,6 +96,8 @@ macro_rules! mistakes {
 
 #[path = "errors/computing.rs"]
 mod computing;
+#[path = "errors/named.rs"]
+mod named;
 
 fn tensor(dtype: DType, shape: &[usize]) -> Tensor {
     Tensor::ones(shape, dtype)
@@ -223,7 +231,8 @@ fn views(page: &mut Page) {
         x.flip([0, 0]);
         x.roll(1, 2);
         x.roll([1, 2], 0);
-        x.roll(1, ..);
+        x.roll([1, 2, 3], ..);
+        x.roll([1, 2], Vec::<isize>::new());
         x.rot90(1, [0, 0]);
         x.rot90(1, [0, 2]);
         x.repeat([2]);
@@ -244,9 +253,13 @@ fn views(page: &mut Page) {
         x.pad(&[(1, 1)], 0.0);
         x.pad(&[(1, 1), (usize::MAX, 0)], 0.0);
         x.pad(&[(-2, -2), (0, 0)], 0.0);
+    }
+    mistakes! { page:
         x.pad_with(&[(0, 0), (5, -5)], PadMode::Circular);
         x.pad_with(&[(1, 1)], PadMode::Reflect);
         x.pad_with(&[(3, 1), (0, 0)], PadMode::Reflect);
+        x.pad_with(&[(1, 0), (4, -1)], PadMode::Reflect);
+        x.pad_with(&[(0, 0), (-5, 0)], PadMode::Replicate);
         x.pad_with(&[(0, 0), (0, 5)], PadMode::Circular);
         x.slice(0, 3..).pad_with(&[(1, 0), (0, 0)], PadMode::Replicate);
         x.unfold(0, 4, 1);
@@ -431,7 +444,7 @@ fn scatters(page: &mut Page) {
         x.bincount_with(3, &line);
         whole.histc(3, 0.0, 1.0);
         x.histc(0, 0.0, 1.0);
-        x.histc(3, 1.0, 1.0);
+        x.histc(3, 1.0, 0.5);
         x.histc(3, 0.0, f64::INFINITY);
     }
     let at = |value: i64| Tensor::from_slice(&[0, value], [2]);
@@ -513,6 +526,7 @@ fn messages_of_every_operation() {
         computing::products,
         computing::spectra,
         computing::sequences,
+        named::further_arguments,
         questions,
         refusals,
     ] {

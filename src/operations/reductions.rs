@@ -79,12 +79,14 @@ operations! {
     std_mean(a: BOX) Floats -> Same, CLOSE, "The standard deviation and the mean.": "torch.std_mean(a, -1, correction=1)" => a.std_mean(-1, 1);
     std_mean_keepdim(a: BOX) Floats -> Same, CLOSE, "`std_mean` that keeps the axes.": "torch.std_mean(a, 1, correction=0, keepdim=True)" => a.std_mean_keepdim(1, 0);
     trapezoid(a: BOX) Floats -> Same, CLOSE, "The area below the elements along an axis.": "torch.trapezoid(a, dx=0.5, dim=1)" => a.trapezoid(1, 0.5);
+    trapezoid_with(a: BOX, x: SMALL.shape(&[37])) Floats -> Same, CLOSE, "`trapezoid` of elements at coordinates.": "torch.trapezoid(a, x.cumsum(0), dim=-1)" => a.trapezoid_with(&x.cumsum(0), -1), "torch.trapezoid(a, x[:3], dim=0)" => a.trapezoid_with(&x.slice(0, ..3), 0), "torch.trapezoid(a, a, dim=1)" => a.trapezoid_with(a, 1);
     cov(a: SMALL.shape(&[4, 37])) All -> Float, CLOSE, "The covariances of rows.": "torch.cov(a if a.is_floating_point() else a.float())" => a.cov(1), "torch.cov(a[1] if a.is_floating_point() else a[1].float(), correction=0)" => a.select(0, 1).cov(0);
     corrcoef(a: SMALL.shape(&[4, 37])) All -> Float, CLOSE, "The correlations of rows.": "torch.corrcoef(a if a.is_floating_point() else a.float())" => a.corrcoef();
     var_mean_keepdim(a: BOX) Floats -> Same, CLOSE, "`var_mean` that keeps the axes.": "torch.var_mean(a, 1, correction=0, keepdim=True)" => a.var_mean_keepdim(1, 0);
     cumsum(a: BOX) All -> Sum, CLOSE, "The sums up to each element.": "torch.cumsum(a, -1)" => a.cumsum(-1), "torch.cumsum(a, 1)" => a.cumsum(1);
     cumsum_with(a: BOX) All -> Sum, CLOSE, "`cumsum` in another order.": "torch.cumsum(a.flip(0), 0).flip(0)" => a.cumsum_with(0, ScanOrder::new().reverse());
     cumulative_trapezoid(a: BOX) Floats -> Same, CLOSE, "The areas below the elements up to each.": "torch.cumulative_trapezoid(a, dx=0.5, dim=1)" => a.cumulative_trapezoid(1, 0.5);
+    cumulative_trapezoid_with(a: BOX, x: SMALL.shape(&[37])) Floats -> Same, CLOSE, "`cumulative_trapezoid` of elements at coordinates.": "torch.cumulative_trapezoid(a, x, dim=-1)" => a.cumulative_trapezoid_with(x, -1), "torch.cumulative_trapezoid(a, a, dim=1)" => a.cumulative_trapezoid_with(a, 1);
     cumprod(a: BOX) All -> Sum, Near { relative: 40.0, absolute: 0.0 }, "The products up to each element.": "torch.cumprod(a, 0)" => a.cumprod(0);
     cumprod_with(a: BOX) All -> Sum, Near { relative: 40.0, absolute: 0.0 }, "`cumprod` in another order.": "torch.cumprod(a.flip(1), 1).flip(1)" => a.cumprod_with(1, ScanOrder::new().reverse());
     cummax(a: BOX) All -> Same, Exact, "The largest up to each element.": "torch.cummax(a, -1)[0]" => a.cummax(-1);
@@ -105,5 +107,5 @@ operations! {
     index_reduce(a: BOX, index: LINE, src: SOURCE) Numbers -> Same, Near { relative: 40.0, absolute: 8.0 }, "Positions of the source combined with those that the index names.": "torch.index_reduce(a, 1, index, src, 'prod')" => a.index_reduce(1, index, src, Prod, true), "torch.index_reduce(a, 1, index, src, 'mean', include_self=False)" => a.index_reduce(1, index, src, Mean, false), "torch.index_reduce(a, 1, index, src, 'amax')" => a.index_reduce(1, index, src, Amax, true), "torch.index_reduce(a, 1, index, src, 'amin', include_self=False)" => a.index_reduce(1, index, src, Amin, false);
     bincount(a: BINS) Integers -> Fixed(DType::I64), Exact, "How often each number occurs.": "torch.bincount(a.long(), minlength=7)" => a.bincount(7);
     bincount_with(a: BINS, weights: Input::new(Elements::Small, Some(DType::F32)).shape(&[100])) Integers -> Fixed(DType::F32), Exact, "`bincount` with weights.": "torch.bincount(a.long(), weights, minlength=7)" => a.bincount_with(7, weights);
-    histc(a: BOX) Floats -> Same, Exact, "How many elements are in each of equal parts.": "torch.histc(a, 5, -4, 6)" => a.histc(5, -4.0, 6.0);
+    histc(a: BOX) Floats -> Same, Exact, "How many elements are in each of equal parts.": "torch.histc(a, 5, -4, 6)" => a.histc(5, -4.0, 6.0), "torch.histc(a, 5, 0, 0)" => a.histc(5, 0.0, 0.0), "torch.histc(a[:0], 5, 1, 1)" => a.slice(0, ..0).histc(5, 1.0, 1.0), "torch.histc(a[0, 0, 0], 5, 0, 0)" => a.select(0, 0).select(0, 0).select(0, 0).histc(5, 0.0, 0.0);
 }

@@ -1,7 +1,9 @@
 //! Cross-entropy with all that PyTorch's has: weights of the classes, smoothed labels, probabilities in place of labels.
 
 use super::losses::{ByLabels, IGNORED, Reduction, class_axis, over_labels};
+use super::weighted::class_weights;
 use crate::tensor::arguments::call::Call;
+use crate::tensor::position::gather::looked_up;
 use crate::{Result, Shape, Tensor};
 
 /// What [`Tensor::cross_entropy_with`] does beside the logarithm of the softmax.
@@ -137,15 +139,7 @@ fn cross_entropy(call: Call, x: &Tensor, target: &Tensor, settings: &CrossEntrop
     }
     let weights = match weights {
         None => None,
-        Some(weights) => {
-            let (own, own_dtype) = weights.known()?;
-            if *own != Shape::from([classes]) || !own_dtype.is_float() {
-                return call.fail(format!(
-                    "the weights must be {classes} floats, one a class, got {own_dtype} {own}"
-                ));
-            }
-            Some(weights.cast(dtype.compute()))
-        }
+        Some(weights) => Some(class_weights(call, weights, classes, dtype.compute())?),
     };
     // Of all classes, each with its weight.
     let weighted = || {
@@ -176,7 +170,7 @@ fn cross_entropy(call: Call, x: &Tensor, target: &Tensor, settings: &CrossEntrop
         let own = match &weights {
             None => counts.cast(dtype.compute()),
             Some(weights) => {
-                let own = counts.where_(weights.take(&labels), 0.0);
+                let own = counts.where_(looked_up(call, weights, &labels)?, 0.0);
                 losses = losses * &own;
                 own
             }

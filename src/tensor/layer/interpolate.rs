@@ -58,6 +58,13 @@ struct Positions {
     size: usize,
 }
 
+impl Positions {
+    /// Whether each is that of one element of so many, in their order.
+    fn are_all_of(self, extent: usize) -> bool {
+        self.start == 0 && self.size == extent && (self.step == self.unit || self.step == 0)
+    }
+}
+
 impl Tensor {
     /// The last axes resized, as many as `size` has: PyTorch's `interpolate`, which for an image
     /// `[.., height, width]` and [`Interpolation::Linear`] is `mode="bilinear"`. Keeps the dtype.
@@ -83,7 +90,8 @@ impl Tensor {
 
     /// [`Tensor::interpolate`] by factors, one for each of the last axes: an extent becomes
     /// `floor(extent * factor)`, and distances are divided by the factor itself. Factors are taken as the
-    /// simplest fraction that equals them.
+    /// simplest fraction that equals them. As PyTorch's `interpolate` with `scale_factor`: where an extent stays what it is,
+    /// [`Interpolation::Linear`] copies along that axis, and [`Interpolation::Nearest`] of two axes copies where both do.
     ///
     /// Invalid as by [`Tensor::interpolate`], and for a factor that is not positive and finite.
     ///
@@ -105,6 +113,18 @@ impl Tensor {
                         .fail(format!("the factors must be positive and not extreme, got {factors:?}"));
                 };
                 ratios.push(((extent as f64 * factor).floor() as usize, denominator, numerator));
+            }
+            let stays: Vec<bool> =
+                ratios.iter().zip(&shape[first..]).map(|(ratio, &extent)| ratio.0 == extent).collect();
+            let copies = |axis: usize| match mode {
+                Interpolation::Linear { .. } => stays[axis],
+                Interpolation::Nearest => stays[..] == [true, true],
+                _ => false,
+            };
+            for (axis, ratio) in ratios.iter_mut().enumerate() {
+                if copies(axis) {
+                    (ratio.1, ratio.2) = (1, 1);
+                }
             }
             resize(call, self, &ratios, mode)
         })
@@ -229,6 +249,10 @@ fn sizes_with(x: &Tensor, axis: usize, size: usize) -> Vec<usize> {
 fn linear(call: Call, x: &Tensor, axis: usize, axes: &[Positions]) -> Result<Tensor> {
     let [positions, rest @ ..] = axes else { return Ok(x.clone()) };
     let (shape, dtype) = x.known()?;
+    if positions.are_all_of(shape[axis] - 2) {
+        // A neighbour that does not count may be infinite.
+        return linear(call, &elements(call, x, axis, *positions, 1)?, axis + 1, rest);
+    }
     let low = linear(call, &elements(call, x, axis, *positions, 1)?, axis + 1, rest)?;
     let high = linear(call, &elements(call, x, axis, *positions, 2)?, axis + 1, rest)?;
     let weight =

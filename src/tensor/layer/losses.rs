@@ -426,7 +426,11 @@ fn fitting_labels(call: Call, x: &Tensor, labels: &Tensor, axis: usize) -> Resul
     let ((shape, _), (own, dtype)) = (x.known()?, labels.known()?);
     let expected = shape.without(&Axes::from_slice(&[axis]));
     if !dtype.is_int() {
-        return call.fail(format!("labels must be integers, got {dtype} {own}"));
+        let hint = match call.name() {
+            "cross_entropy" => "; with the probabilities of all classes use .cross_entropy_with",
+            _ => "",
+        };
+        return call.fail(format!("labels must be integers, got {dtype} {own}{hint}"));
     }
     if *own != expected {
         return call.fail(format!(

@@ -10,3 +10,4 @@ mod margins;
 pub(crate) mod norms;
 pub(crate) mod pool;
 mod unpool;
+pub(crate) mod weighted;

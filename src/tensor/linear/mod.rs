@@ -11,12 +11,14 @@
 
 mod adjoint;
 mod cholesky;
+mod complete;
 mod determinant;
 mod elimination;
 mod exponential;
 mod inverse;
 mod least_squares;
 mod lu;
+pub(crate) mod norms;
 mod parts;
 mod qr;
 mod reflection;

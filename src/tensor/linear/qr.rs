@@ -53,9 +53,22 @@ pub(super) fn qr(call: Call, x: &Tensor) -> Result<(Tensor, Tensor)> {
     Ok((q, r))
 }
 
+/// As many columns as rows.
+pub(super) fn complete(call: Call, x: &Tensor) -> Result<(Tensor, Tensor)> {
+    let m = matrices(call, x)?.rows;
+    let [q, r] = first_columns(x, matrices(call, x)?, m)?;
+    Ok((q, r))
+}
+
 fn decomposed(call: Call, x: &Tensor) -> Result<[Tensor; 2]> {
-    let Matrices { rows: m, columns: n, .. } = matrices(call, x)?;
-    let k = m.min(n);
+    let of = matrices(call, x)?;
+    let k = of.rows.min(of.columns);
+    first_columns(x, of, k)
+}
+
+/// So many orthonormal columns, and as many rows of the triangle.
+fn first_columns(x: &Tensor, of: Matrices, k: usize) -> Result<[Tensor; 2]> {
+    let Matrices { rows: m, columns: n, .. } = of;
     let scales = scales(x);
     let all = Reflections { rows: m, width: n + m, triangle: n };
     let done = all.run(&Tensor::cat([&(x / &scales), &identities(x, m)], -1));

@@ -152,7 +152,7 @@ fn doubled(x: &Tensor, n: usize) -> (Tridiagonal, Tensor, Tensor) {
     (tridiagonal, basis, scale)
 }
 
-fn values(call: Call, x: &Tensor) -> Result<Tensor> {
+pub(super) fn values(call: Call, x: &Tensor) -> Result<Tensor> {
     let of = matrices(call, x)?;
     let Matrices { rows: m, columns: n, dtype, .. } = of;
     let k = m.min(n);
@@ -178,7 +178,7 @@ fn values_decomposed(call: Call, x: &Tensor) -> Result<Tensor> {
     Ok((tridiagonal.eigenvalues(k).clamp_min(0.0) * scale.squeeze(-1)).flip(-1))
 }
 
-fn svd(call: Call, x: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
+pub(super) fn svd(call: Call, x: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
     let of = matrices(call, x)?;
     let Matrices { rows: m, columns: n, dtype, .. } = of;
     if m.min(n) == 0 {

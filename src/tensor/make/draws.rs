@@ -2,6 +2,7 @@
 
 use crate::tensor::arguments::call::Call;
 use crate::tensor::make::create::counting;
+use crate::tensor::position::gather::looked_up;
 use crate::tensor::reduce::statistics::along;
 use crate::{DType, Result, Shape, Tensor};
 
@@ -100,7 +101,7 @@ fn multinomial(call: Call, x: &Tensor, samples: usize, replacement: bool, seed: 
         }
     };
     // Refuses what is behind the last class.
-    Ok(counting(classes).take(&drawn))
+    looked_up(call, &counting(classes), &drawn)
 }
 
 /// The classes among whose running sums random parts of the whole are.

@@ -4,7 +4,7 @@ use std::f64::consts::{FRAC_1_SQRT_2, LOG2_E, PI};
 
 use super::binary::binary;
 use super::formula::{Argument, Term, formula};
-use super::operands::Rule;
+use super::operands::{Rule, cast};
 use crate::tensor::arguments::call::Call;
 use crate::tensor::arguments::promotion::{Number, Operand};
 use crate::{BinaryOp, DType, Result, Tensor, UnaryOp};
@@ -413,8 +413,8 @@ impl Tensor {
         })
     }
 
-    /// The least common multiple of integers, in the promoted dtype: not negative, and 0 where either is 0; wraps. Shapes
-    /// broadcast; invalid for floats and for two bools.
+    /// The least common multiple of integers, in the promoted dtype: not negative, and 0 where either is 0. What is too large
+    /// wraps, and may then be negative, as PyTorch's. Shapes broadcast; invalid for floats and for two bools.
     ///
     /// ```
     /// use lazuli::Tensor;
@@ -427,8 +427,12 @@ impl Tensor {
         let (call, other) = (Call::here("lcm"), other.into());
         call.composed(|| {
             let divisor = self.gcd(other.clone());
-            divisor.known()?;
-            Ok(self.floor_divide(divisor).mul(other).abs())
+            let dtype = divisor.known()?.1;
+            // As in C, and so in PyTorch, shorter integers wrap at the end alone.
+            let wide = if matches!(dtype, DType::I8 | DType::I16) { DType::I32 } else { dtype };
+            let other = cast(call, other, dtype)?.cast(wide);
+            let quotient = self.cast(dtype).cast(wide).floor_divide(divisor.cast(wide));
+            Ok(quotient.mul(other).abs().cast(dtype))
         })
     }
 

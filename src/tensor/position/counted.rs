@@ -3,6 +3,7 @@
 
 use std::borrow::Borrow;
 
+use super::gather::looked_up;
 use crate::tensor::arguments::call::Call;
 use crate::tensor::make::create::counting;
 use crate::tensor::view::join::borrowed;
@@ -148,8 +149,11 @@ impl Triangle {
         let ends = counts.cumsum(0);
         let place = counting(count as usize);
         let row = ends.searchsorted(&place, true);
-        let column = place - (&ends - counts).take(&row);
-        let column = before.map_or(column.clone(), |before| &column + before.take(&row));
+        let column = place - looked_up(call, &(&ends - counts), &row)?;
+        let column = match before {
+            None => column,
+            Some(before) => column + looked_up(call, &before, &row)?,
+        };
         Ok([row, column])
     }
 }
@@ -206,11 +210,12 @@ fn combinations(call: Call, x: &Tensor, count: usize, again: bool) -> Result<Ten
         let (starts, ends) = &tables[k];
         let own = ends.searchsorted(&rank, true);
         let (after, behind) = &tables[k - 1];
-        rank = rank - starts.take(&own) + (if again { after } else { behind }).take(&own);
+        let next = if again { after } else { behind };
+        rank = rank - looked_up(call, starts, &own)? + looked_up(call, next, &own)?;
         columns.push(own);
     }
     columns.push(rank);
-    Ok(x.take(&Tensor::stack(&columns, 1)))
+    looked_up(call, x, &Tensor::stack(&columns, 1))
 }
 
 #[cfg(test)]

@@ -116,6 +116,111 @@ impl Tensor {
         })
     }
 
+    /// [`Tensor::unique`], where each element is among its results, and how often each of these occurs: [`Tensor::unique_inverse`]
+    /// and [`Tensor::unique_counts`] of one sort. PyTorch's `unique` with `return_inverse` and `return_counts`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let (values, positions, counts) = Tensor::from_slice(&[30i32, 10, 30], [3]).unique_inverse_counts()?;
+    /// assert_eq!(values.to_vec::<i32>()?, [10, 30]);
+    /// assert_eq!((positions.to_vec::<i64>()?, counts.to_vec::<i64>()?), (vec![1, 0, 1], vec![1, 2]));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn unique_inverse_counts(&self) -> Result<(Tensor, Tensor, Tensor)> {
+        let call = Call::here("unique_inverse_counts");
+        call.compose(|| {
+            let distinct = Distinct::of(call, self)?;
+            let inverse = distinct.inverse().reshape(self.known()?.0);
+            Ok((distinct.values(), inverse, distinct.runs.lengths()))
+        })
+    }
+
+    /// Each position of an axis as many times in a row as a tensor of integers says for it, or, if that has one element, for all.
+    /// PyTorch's and NumPy's `repeat_interleave` and `repeat` with a tensor of `repeats`.
+    ///
+    /// **Evaluates** the counts, whose sum decides the result's shape; see [`Tensor::nonzero`]. An error for a negative count, for
+    /// floats and bools, and for another number of counts than there are positions.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::arange(0, 6, 1).reshape([3, 2]);
+    /// let rows = x.repeat_interleave_counts(&Tensor::from([2, 0, 1]), 0)?;
+    /// assert_eq!(rows.to_vec::<i32>()?, [0, 1, 0, 1, 4, 5]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn repeat_interleave_counts(&self, counts: impl AsRef<Tensor>, axis: isize) -> Result<Tensor> {
+        let (call, counts) = (Call::here("repeat_interleave_counts"), counts.as_ref());
+        call.compose(|| {
+            let ((shape, _), (own, dtype)) = (self.known()?, counts.known()?);
+            let axis = call.axis(axis, shape)?;
+            let extent = shape[axis];
+            if !dtype.is_int() || own.rank() > 1 || (own.elements() != extent && own.elements() != 1) {
+                return call.fail(format!(
+                    "axis {axis} of shape {shape} takes {extent} integers, one a position, or one for all, got {dtype} {own}"
+                ));
+            }
+            let counts = counts.cast(DType::I64).ravel().broadcast_to([extent]);
+            let ends = counts.cumsum(0);
+            let total = match extent {
+                0 => 0,
+                _ => {
+                    let least = counts.min(..);
+                    let total = ends.narrow(0, extent - 1, 1);
+                    crate::eval([&least, &total, &ends])?;
+                    let least = least.item::<i64>()?;
+                    call.needs(least >= 0, "counts must not be negative", least)?;
+                    let total = total.item::<i64>()?;
+                    usize::try_from(total).map_err(|_| call.error(format!("{total} positions are too many")))?
+                }
+            };
+            call.needs_addressable(&shape.with_extent(axis, total))?;
+            let from = match extent {
+                0 => Tensor::zeros([0], DType::I64),
+                _ => ends.searchsorted(counting(total), true),
+            };
+            let repeated = self.index_select(axis as isize, &from);
+            repeated.validity().map(|()| repeated)
+        })
+    }
+
+    /// How often each number from 0 to the largest of these integers occurs, and at least each below `minlength`: PyTorch's and
+    /// NumPy's `bincount`. `I64`, or with weights what [`Tensor::bincount_with`] gives.
+    ///
+    /// **Evaluates** the largest number; see [`Tensor::nonzero`], and [`Tensor::bincount`] for a number of counts that is known. An
+    /// error for a negative number, and for what [`Tensor::bincount`] refuses.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1u8, 3, 1, 0], [4]);
+    /// assert_eq!(x.bincount_all(None, 0)?.to_vec::<i64>()?, [1, 2, 0, 1]);
+    /// assert_eq!(x.bincount_all(None, 5)?.to_vec::<i64>()?, [1, 2, 0, 1, 0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn bincount_all(&self, weights: Option<&Tensor>, minlength: usize) -> Result<Tensor> {
+        let call = Call::here("bincount_all");
+        call.compose(|| {
+            let count = |bins: usize| match weights {
+                None => self.bincount(bins),
+                Some(weights) => self.bincount_with(bins, weights),
+            };
+            let none = count(minlength.max(1));
+            none.validity()?;
+            let mut bins = minlength;
+            if self.known()?.0.elements() > 0 {
+                let (least, most) = self.cast(DType::I64).aminmax(..);
+                crate::eval([&least, &most])?;
+                let (least, most) = (least.item::<i64>()?, most.item::<i64>()?);
+                call.needs(least >= 0, "numbers must not be negative", least)?;
+                bins = bins.max(usize::try_from(most).unwrap_or(usize::MAX).saturating_add(1));
+            }
+            let counts = if bins == 0 { none.narrow(0, 0, 0) } else { count(bins) };
+            counts.validity().map(|()| counts)
+        })
+    }
+
     /// The elements in row-major order without those that are equal to the one before them, with one dimension: PyTorch's
     /// `unique_consecutive` of all elements.
     ///

@@ -3,7 +3,7 @@
 
 use crate::graph::op::Op;
 use crate::tensor::arguments::call::{Call, list};
-use crate::{Result, Shape, Tensor};
+use crate::{DType, Result, Shape, Tensor};
 
 impl Tensor {
     /// The positions of an axis that a 1-d index of integers names, in its order, some of them several times.
@@ -87,7 +87,7 @@ impl Tensor {
     }
 
     /// The elements at the positions that the index names, counted through all axes (row-major), in the index's
-    /// shape, as PyTorch's `take`.
+    /// shape, as PyTorch's `take`. Negative ones count from the end.
     ///
     /// Index out of range: as [`Tensor::index_select`].
     ///
@@ -96,6 +96,7 @@ impl Tensor {
     /// let x = Tensor::arange(0, 60, 10).reshape([2, 3]);
     /// let index = Tensor::from_slice(&[4i64, 0], [1, 2]);
     /// assert_eq!(x.take(&index).to_vec::<i32>()?, [40, 0]);
+    /// assert_eq!(x.take(&(index - 5)).to_vec::<i32>()?, [50, 10]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
@@ -103,8 +104,8 @@ impl Tensor {
         let index = index.as_ref();
         let call = Call::here("take");
         call.composed(|| {
-            let elements = self.reshape([self.known()?.0.elements()]);
-            rows(call, &elements, index)
+            needs_index(call, index)?;
+            looked_up(call, self, &from_start(index, self.known()?.0.elements()))
         })
     }
 
@@ -181,6 +182,21 @@ fn gather(call: Call, x: &Tensor, axis: isize, index: &Tensor) -> Result<Tensor>
         false => part.narrow(other as isize, 0, at[other]),
     });
     gathered(call, &part, axis, index)
+}
+
+/// An index whose negative positions, which count from the end of so many, count from the start. What is before the start
+/// stays negative. May only be called while a call is composed.
+pub(crate) fn from_start(index: &Tensor, extent: usize) -> Tensor {
+    if index.node.dtype.is_unsigned() {
+        return index.clone();
+    }
+    let (index, extent) = (index.cast(DType::I64), extent as i64);
+    (index.lt(0) & index.ge(-extent)).where_(&index + extent, &index)
+}
+
+/// [`Tensor::take`] of positions that are not negative. May only be called while a call is composed.
+pub(crate) fn looked_up(call: Call, x: &Tensor, index: &Tensor) -> Result<Tensor> {
+    rows(call, &x.reshape([x.known()?.0.elements()]), index)
 }
 
 /// The entries of the table's first axis that an index of any shape names: the index's shape comes first.

@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 
-use super::gather::needs_index;
+use super::gather::{from_start, looked_up, needs_index};
 use crate::tensor::arguments::call::Call;
 use crate::tensor::make::create::counting;
 use crate::{DType, Result, Shape, Tensor};
@@ -124,7 +124,7 @@ impl Tensor {
                 0 => (Tensor::zeros([1], dtype), 0),
                 _ => (source.ravel(), 1),
             };
-            Ok(mask.where_(source.take(&mask.where_(count - before, 0)), self))
+            Ok(mask.where_(looked_up(call, &source, &mask.where_(count - before, 0))?, self))
         })
     }
 }
@@ -153,9 +153,8 @@ impl Places {
         let together = call.broadcast(&shapes)?;
         let mut rows = Tensor::zeros([together.elements()], DType::I64);
         for (axis, index) in indices.iter().enumerate() {
-            let (index, extent) = (index.borrow().cast(DType::I64), shape[axis] as i64);
-            let is_from_end = index.lt(0) & index.ge(-extent);
-            let index = is_from_end.where_(&index + extent, &index).broadcast_to(&together);
+            let extent = shape[axis] as i64;
+            let index = from_start(&index.borrow().cast(DType::I64), shape[axis]).broadcast_to(&together);
             rows = rows * extent + checked(&index, axis, shape[axis]);
         }
         Ok(Places { rows, shape: together, axes })

@@ -2,8 +2,9 @@
 
 use super::sort::{at, sorted};
 use crate::graph::op::Sorted;
-use crate::tensor::arguments::call::{Call, is_of_scalar};
-use crate::{DType, Result, Tensor};
+use crate::tensor::arguments::axes::Axes;
+use crate::tensor::arguments::call::{Call, kept};
+use crate::{DType, Result, Shape, Tensor};
 
 /// Which quantiles [`Tensor::quantile`] gives: one, by a number from 0 to 1, or several, by a list of such numbers.
 ///
@@ -57,27 +58,108 @@ impl<const N: usize> From<&[f64; N]> for Quantiles {
     }
 }
 
+/// What a quantile between two elements in order is: PyTorch's and NumPy's `interpolation`.
+///
+/// ```
+/// use lazuli::{QuantileBetween, Tensor};
+/// let x = Tensor::from_slice(&[1.0f32, 2.0, 4.0], [3]);
+/// let between = |between| x.quantile_with(0.75, 0, between).item::<f32>();
+/// assert_eq!((between(QuantileBetween::Lower)?, between(QuantileBetween::Higher)?), (2.0, 4.0));
+/// assert_eq!(between(QuantileBetween::Linear)?, 3.0);
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
+pub enum QuantileBetween {
+    /// What is linear between them.
+    #[default]
+    Linear,
+    /// The lower one.
+    Lower,
+    /// The higher one.
+    Higher,
+    /// What is in the middle.
+    Midpoint,
+    /// The nearer one; of two as near that at an even position.
+    Nearest,
+}
+
+impl QuantileBetween {
+    /// The places of two elements, and how much the second one counts.
+    fn places(self, rank: f64) -> (f64, f64, f64) {
+        match self {
+            QuantileBetween::Linear => (rank.floor(), rank.ceil(), rank.fract()),
+            QuantileBetween::Midpoint => (rank.floor(), rank.ceil(), 0.5),
+            QuantileBetween::Lower => (rank.floor(), rank.floor(), 0.0),
+            QuantileBetween::Higher => (rank.ceil(), rank.ceil(), 0.0),
+            QuantileBetween::Nearest => {
+                let nearest = rank.round_ties_even();
+                (nearest, nearest, 0.0)
+            }
+        }
+    }
+
+    /// Whether the place is that of one element.
+    fn is_one(self) -> bool {
+        !matches!(self, QuantileBetween::Linear | QuantileBetween::Midpoint)
+    }
+}
+
 impl Tensor {
-    /// The `q`-quantile along an axis, which the result no longer has: between two elements in order, what is linear between
+    /// The `q`-quantile along the axes, which the result no longer has: between two elements in order, what is linear between
     /// them. NaN, where one is. Of a list of numbers all quantiles, along a new first axis, as PyTorch's and NumPy's; they
-    /// share the sort. Keeps the dtype.
+    /// share the sort. Keeps the dtype. For the quantile of all elements, `..`.
     ///
-    /// Invalid for integers and bools, for a `q` that is not from 0 to 1, and for an axis out of range or of extent 0.
+    /// Invalid for integers and bools, for a `q` that is not from 0 to 1, and for an axis out of range, given twice or of extent 0.
     ///
     /// ```
     /// use lazuli::Tensor;
-    /// let x = Tensor::from_slice(&[4.0f32, 1.0, 3.0, 2.0], [4]);
-    /// assert_eq!(x.quantile(0.5, 0).item::<f32>()?, 2.5);
-    /// assert_eq!(x.quantile([0.0, 0.5, 1.0], 0).to_vec::<f32>()?, [1.0, 2.5, 4.0]);
+    /// let x = Tensor::from_slice(&[4.0f32, 1.0, 3.0, 2.0], [2, 2]);
+    /// assert_eq!(x.quantile(0.5, 1).to_vec::<f32>()?, [2.5, 2.5]);
+    /// assert_eq!(x.quantile([0.0, 0.5, 1.0], ..).to_vec::<f32>()?, [1.0, 2.5, 4.0]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn quantile(&self, q: impl Into<Quantiles>, axis: isize) -> Tensor {
-        let (call, q) = (Call::here("quantile"), q.into());
+    pub fn quantile(&self, q: impl Into<Quantiles>, axes: impl Into<Axes>) -> Tensor {
+        let (call, q, axes) = (Call::here("quantile"), q.into(), axes.into());
+        call.composed(|| quantile(call, &Rows::of(call, self, &axes)?, &q, QuantileBetween::Linear))
+    }
+
+    /// [`Tensor::quantile`] that keeps the axes, with extent 1.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[4.0f32, 1.0, 3.0, 9.0], [2, 2]);
+    /// let above = x.gt(x.quantile_keepdim(0.5, 1));
+    /// assert_eq!(above.to_vec::<bool>()?, [true, false, false, true]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn quantile_keepdim(&self, q: impl Into<Quantiles>, axes: impl Into<Axes>) -> Tensor {
+        let (call, q, axes) = (Call::here("quantile_keepdim"), q.into(), axes.into());
         call.composed(|| {
-            let (x, axis) = row(self, axis)?;
-            quantile(call, &x, &q, axis)
+            let rows = Rows::of(call, self, &axes)?;
+            Ok(rows.keeping(&quantile(call, &rows, &q, QuantileBetween::Linear)?, &q))
         })
+    }
+
+    /// [`Tensor::quantile`] that is another number between two elements: see [`QuantileBetween`]. PyTorch's `interpolation`.
+    ///
+    /// ```
+    /// use lazuli::{QuantileBetween, Tensor};
+    /// let x = Tensor::from_slice(&[4.0f32, 1.0, 3.0, 2.0], [4]);
+    /// assert_eq!(x.quantile_with(0.3, 0, QuantileBetween::Nearest).item::<f32>()?, 2.0);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn quantile_with(
+        &self,
+        q: impl Into<Quantiles>,
+        axes: impl Into<Axes>,
+        between: QuantileBetween,
+    ) -> Tensor {
+        let (call, q, axes) = (Call::here("quantile_with"), q.into(), axes.into());
+        call.composed(|| quantile(call, &Rows::of(call, self, &axes)?, &q, between))
     }
 
     /// [`Tensor::quantile`] of what is not NaN; NaN of nothing.
@@ -90,18 +172,82 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn nanquantile(&self, q: impl Into<Quantiles>, axis: isize) -> Tensor {
-        let (call, q) = (Call::here("nanquantile"), q.into());
+    pub fn nanquantile(&self, q: impl Into<Quantiles>, axes: impl Into<Axes>) -> Tensor {
+        let (call, q, axes) = (Call::here("nanquantile"), q.into(), axes.into());
+        call.composed(|| nanquantile(call, &Rows::of(call, self, &axes)?, &q, QuantileBetween::Linear))
+    }
+
+    /// [`Tensor::nanquantile`] that keeps the axes, with extent 1.
+    ///
+    /// ```
+    /// use lazuli::{Shape, Tensor};
+    /// let x = Tensor::from_slice(&[4.0f32, f32::NAN, 3.0, 2.0], [2, 2]);
+    /// assert_eq!(x.nanquantile_keepdim([0.0, 1.0], 1).shape()?, Shape::from([2, 2, 1]));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn nanquantile_keepdim(&self, q: impl Into<Quantiles>, axes: impl Into<Axes>) -> Tensor {
+        let (call, q, axes) = (Call::here("nanquantile_keepdim"), q.into(), axes.into());
         call.composed(|| {
-            let (x, axis) = row(self, axis)?;
-            nanquantile(call, &x, &q, axis)
+            let rows = Rows::of(call, self, &axes)?;
+            Ok(rows.keeping(&nanquantile(call, &rows, &q, QuantileBetween::Linear)?, &q))
         })
+    }
+
+    /// [`Tensor::nanquantile`] that is another number between two elements: see [`QuantileBetween`].
+    ///
+    /// ```
+    /// use lazuli::{QuantileBetween, Tensor};
+    /// let x = Tensor::from_slice(&[4.0f32, f32::NAN, 3.0], [3]);
+    /// assert_eq!(x.nanquantile_with(0.25, 0, QuantileBetween::Higher).item::<f32>()?, 4.0);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn nanquantile_with(
+        &self,
+        q: impl Into<Quantiles>,
+        axes: impl Into<Axes>,
+        between: QuantileBetween,
+    ) -> Tensor {
+        let (call, q, axes) = (Call::here("nanquantile_with"), q.into(), axes.into());
+        call.composed(|| nanquantile(call, &Rows::of(call, self, &axes)?, &q, between))
     }
 }
 
-/// A tensor with the axis: of a 0-d one, a row of its element.
-fn row(x: &Tensor, axis: isize) -> Result<(Tensor, isize)> {
-    Ok(if is_of_scalar(axis, x.known()?.0) { (x.reshape([1]), 0) } else { (x.clone(), axis) })
+/// A tensor whose rows are along one axis: several axes are one, row-major, and no axis is one of extent 1.
+pub(super) struct Rows {
+    pub(super) x: Tensor,
+    pub(super) axis: isize,
+    /// The shape of a result that keeps the axes.
+    kept: Shape,
+}
+
+impl Rows {
+    pub(super) fn of(call: Call, x: &Tensor, axes: &Axes) -> Result<Rows> {
+        let (shape, _) = x.known()?;
+        let axes = call.axes(axes, shape)?;
+        let kept = kept(shape, &axes);
+        if let [axis] = axes[..] {
+            return Ok(Rows { x: x.clone(), axis: axis as isize, kept });
+        }
+        let last: Vec<isize> = (0..axes.len()).map(|n| n as isize - axes.len() as isize).collect();
+        let rest = shape.without(&axes);
+        let count = axes.iter().map(|&axis| shape[axis]).product();
+        let rows: Shape = rest.iter().copied().chain([count]).collect();
+        let x = x.movedim(&axes[..], last).reshape(rows);
+        Ok(Rows { x, axis: rest.rank() as isize, kept })
+    }
+
+    /// A result with the axes, which may have one of several numbers before all others.
+    fn keeping(&self, result: &Tensor, q: &Quantiles) -> Tensor {
+        let first = q.is_list.then_some(q.numbers.len());
+        result.reshape(first.into_iter().chain(self.kept.iter().copied()).collect::<Shape>())
+    }
+
+    /// A result with the axes.
+    pub(super) fn with_axes(&self, result: &Tensor) -> Tensor {
+        result.reshape(&self.kept)
+    }
 }
 
 /// Checks the quantiles, and gives the axis and the last position along it.
@@ -120,48 +266,73 @@ fn checked(call: Call, x: &Tensor, q: &Quantiles, axis: isize) -> Result<(usize,
     }
 }
 
-fn quantile(call: Call, x: &Tensor, q: &Quantiles, axis: isize) -> Result<Tensor> {
+fn quantile(call: Call, rows: &Rows, q: &Quantiles, between: QuantileBetween) -> Result<Tensor> {
+    let Rows { x, axis, .. } = rows;
+    let axis = *axis;
     let (own, last) = checked(call, x, q, axis)?;
     let dtype = x.known()?.1;
-    let ranks: Vec<f64> = q.numbers.iter().map(|q| q * last as f64).collect();
-    let most = ranks.iter().fold(0.0, |most: f64, &rank| most.max(rank)).ceil() as usize;
+    let rank = |q: f64| match dtype {
+        // Which element is nearer is decided as PyTorch does, in the tensor's dtype.
+        DType::F32 if between.is_one() => f64::from(q as f32 * last as f32),
+        _ => q * last as f64,
+    };
+    let places: Vec<(f64, f64, f64)> =
+        q.numbers.iter().map(|&q| between.places(rank(q).min(last as f64))).collect();
+    let most = places.iter().fold(0.0, |most: f64, &(_, above, _)| most.max(above)) as usize;
     let first = sorted(call, x, axis, Some(most + 1), false, Sorted::Values)?;
-    let between = match (q.is_list, &ranks[..]) {
-        (false, &[rank]) => {
-            let (below, above) =
-                (at(&first, x, axis, rank.floor() as usize), at(&first, x, axis, rank.ceil() as usize));
-            below.lerp(&above, rank.fract())
+    let found = match (q.is_list, &places[..]) {
+        (false, &[(below, above, weight)]) => {
+            let [below, above] = [below, above].map(|place| at(&first, x, axis, place as usize));
+            if between.is_one() { below } else { below.lerp(&above, weight) }
         }
         _ => {
-            let [below, above] = [f64::floor, f64::ceil].map(|round| {
-                let places = beside(call, x, ranks.iter().map(|&rank| round(rank)).collect())?;
+            let elements = |place: fn(&(f64, f64, f64)) -> f64| {
+                let places = beside(call, x, places.iter().map(place).collect())?;
                 Ok(first.index_select(axis, &places.cast(DType::I64)).movedim(own as isize, 0))
-            });
-            let weights = beside(call, x, ranks.iter().map(|rank| rank.fract()).collect())?;
-            below?.lerp(&above?, &outer(&weights, x.known()?.0.rank() - 1).cast(dtype))
+            };
+            let below: Result<Tensor> = elements(|places| places.0);
+            if between.is_one() {
+                below?
+            } else {
+                let above: Result<Tensor> = elements(|places| places.1);
+                let weights = beside(call, x, places.iter().map(|places| places.2).collect())?;
+                below?.lerp(&above?, &outer(&weights, x.known()?.0.rank() - 1).cast(dtype))
+            }
         }
     };
-    Ok(x.isnan().any(axis).where_(f64::NAN, between).cast(dtype))
+    Ok(x.isnan().any(axis).where_(f64::NAN, found).cast(dtype))
 }
 
-fn nanquantile(call: Call, x: &Tensor, q: &Quantiles, axis: isize) -> Result<Tensor> {
+fn nanquantile(call: Call, rows: &Rows, q: &Quantiles, between: QuantileBetween) -> Result<Tensor> {
+    let Rows { x, axis, .. } = rows;
+    let axis = *axis;
     let (own, _) = checked(call, x, q, axis)?;
     let (shape, dtype) = x.known()?;
     let whole = sorted(call, x, axis, None, false, Sorted::Values)?;
-    let last = (x.isnan().logical_not().count_nonzero_keepdim(axis) - 1).maximum(0).cast(DType::F64);
+    // As in `quantile`.
+    let wide = if between.is_one() { dtype.compute() } else { DType::F64 };
+    let last = (x.isnan().logical_not().count_nonzero_keepdim(axis) - 1).maximum(0).cast(wide);
     // The quantiles of a list are along an axis before all others.
     let (whole, rank, own) = match (q.is_list, &q.numbers[..]) {
         (false, &[q]) => (whole, last * q, own),
         _ => {
-            let numbers = outer(&beside(call, x, q.numbers.clone())?, shape.rank());
+            let numbers = outer(&beside(call, x, q.numbers.clone())?, shape.rank()).cast(wide);
             (whole.unsqueeze(0), last.unsqueeze(0) * numbers, own + 1)
         }
     };
-    let below = rank.floor();
-    let [low, high] =
-        [&below, &rank.ceil()].map(|rank| whole.take_along_axis(&rank.cast(DType::I64), own as isize));
-    let weight = (&rank - &below).cast(dtype);
-    Ok(low.lerp(&high, &weight).squeeze(own as isize))
+    let element = |rank: &Tensor| whole.take_along_axis(&rank.cast(DType::I64), own as isize);
+    let found = match between {
+        QuantileBetween::Lower => element(&rank.floor()),
+        QuantileBetween::Higher => element(&rank.ceil()),
+        QuantileBetween::Nearest => element(&rank.round()),
+        QuantileBetween::Midpoint => element(&rank.floor()).lerp(element(&rank.ceil()), 0.5),
+        QuantileBetween::Linear => {
+            let below = rank.floor();
+            let [low, high] = [&below, &rank.ceil()].map(element);
+            low.lerp(&high, &(&rank - &below).cast(dtype))
+        }
+    };
+    Ok(found.squeeze(own as isize))
 }
 
 /// These numbers in one dimension, on a tensor's device.
@@ -180,8 +351,8 @@ fn outer(row: &Tensor, more: usize) -> Tensor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Device;
     use crate::tensor::tests::{mistake, recorded};
-    use crate::{Device, Shape};
 
     #[test]
     fn a_list_gives_a_first_axis_and_shares_the_sort() {
@@ -199,6 +370,25 @@ mod tests {
         }
         assert_eq!(shape(Tensor::scalar(3.0f32).quantile([0.1, 0.9], 0)), Shape::from([2]));
         assert_eq!(shape(Tensor::scalar(3.0f32).nanquantile(0.5, -1)), Shape::scalar());
+        assert_eq!(shape(x.quantile_keepdim([0.5, 0.1], [2, 0])), Shape::from([2, 1, 4, 1]));
+        assert_eq!(shape(x.nanquantile_keepdim(0.5, ..)), Shape::from([1, 1, 1]));
+    }
+
+    #[test]
+    fn several_axes_are_one_row() {
+        let x = Tensor::from_vec((0..24).map(|n| (n * 7 % 24) as f32).collect(), [2, 3, 4]);
+        let x = x.to(&Device::interpreter());
+        let rows = x.transpose(0, 1).reshape([3, 8]);
+        let (value, place) = x.median([2, 0]);
+        assert_eq!(value.to_string(), rows.median(1).0.to_string());
+        assert_eq!(place.to_vec::<i64>().unwrap(), rows.median(1).1.to_vec::<i64>().unwrap());
+        assert_eq!(x.quantile(0.3, [0, -1]).to_string(), rows.quantile(0.3, 1).to_string());
+        assert_eq!(x.median(..).0.item::<f32>().unwrap(), 11.0);
+        assert_eq!(x.median(Vec::<isize>::new()).0.to_string(), x.to_string());
+        // Halfway between two elements, the one at an even position is nearest.
+        let row = Tensor::arange(0.0f32, 6.0, 1.0).to(&Device::interpreter());
+        let nearest = row.quantile_with([0.1, 0.3, 0.5, 0.7, 0.9], 0, QuantileBetween::Nearest);
+        assert_eq!(nearest.to_vec::<f32>().unwrap(), [0.0, 2.0, 2.0, 4.0, 4.0]);
     }
 
     #[test]

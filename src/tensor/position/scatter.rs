@@ -217,15 +217,17 @@ impl Tensor {
 
     /// How many elements are in each of `bins` equal parts of the numbers from `min` to `max`: a histogram. A part
     /// contains its lower limit; the last one also `max`. What is outside, and NaN, counts nowhere. Keeps the dtype;
-    /// invalid for integers and bools, and unless `min` is less than `max`, and both are finite.
+    /// invalid for integers and bools, and if `min` is more than `max`, or one is not finite.
     ///
-    /// As in PyTorch, the part of x is `(x - min) * bins / (max - min)`, rounded down; but equal limits do not stand for
-    /// the least and the largest element. Counts are exact until the dtype rounds them.
+    /// As in PyTorch, the part of x is `(x - min) * bins / (max - min)`, rounded down, and equal limits stand for the least and
+    /// the largest element, or for 1 less and 1 more if these are equal too. Of elements that are not all finite, nothing counts
+    /// then; PyTorch refuses them. Counts are exact until the dtype rounds them.
     ///
     /// ```
     /// use lazuli::Tensor;
     /// let x = Tensor::from_slice(&[0.0f32, 0.3, 0.5, 1.0, 1.5, f32::NAN], [6]);
     /// assert_eq!(x.histc(2, 0.0, 1.0).to_vec::<f32>()?, [2.0, 2.0]);
+    /// assert_eq!(x.slice(0, ..5).histc(3, 0.0, 0.0).to_vec::<f32>()?, [2.0, 1.0, 2.0]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
@@ -233,13 +235,17 @@ impl Tensor {
         let call = Call::here("histc");
         call.composed(|| {
             call.needs_float(self)?;
-            if !(min.is_finite() && max.is_finite() && min < max) {
-                return call.fail(format!("min must be less than max, and both finite, got {min} and {max}"));
+            if !(min.is_finite() && max.is_finite() && min <= max) {
+                return call
+                    .fail(format!("min must not be more than max, and both finite, got {min} and {max}"));
             }
             if bins == 0 {
                 return call.fail("needs at least one bin");
             }
             let (shape, dtype) = self.known()?;
+            if min == max {
+                return within_own_range(call, self, bins);
+            }
             // 16-bit numbers would be rounded on the way to their bin.
             let compute = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
             let width = |scale: f64| match compute {
@@ -268,6 +274,33 @@ fn needs_line(call: Call, x: &Tensor) -> Result<()> {
              .flatten(..).cast(DType::I64)"
         )),
     }
+}
+
+/// [`Tensor::histc`] from the least to the largest element.
+fn within_own_range(call: Call, x: &Tensor, bins: usize) -> Result<Tensor> {
+    let (shape, dtype) = x.known()?;
+    let compute = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
+    if shape.elements() == 0 {
+        return Ok(Tensor::zeros([bins], dtype));
+    }
+    let x = x.reshape([shape.elements()]).cast(compute);
+    let (least, most) = (x.min(..), x.max(..));
+    let is_one = least.eq(&most);
+    let (min, max) = (is_one.where_(&least - 1.0, &least), is_one.where_(&most + 1.0, &most));
+    // As of given limits: a power of two smaller where a product would overflow.
+    let largest = if compute == DType::F64 { f64::MAX } else { f32::MAX.into() };
+    let is_narrow = ((&max - &min) * bins as f64).le(largest);
+    let scale = is_narrow.where_(max.ones_like(), 0.5f64.powi(66));
+    let (low, width) = (&min * &scale, &max * &scale - &min * &scale);
+    let is_known = least.isfinite().logical_and(most.isfinite());
+    let bin = ((&x * &scale - low) * bins as f64 / width).cast(DType::I64).clamp(0, bins as i64 - 1);
+    let counts = counted(
+        call,
+        &is_known.where_(bin, 0),
+        bins,
+        Some(is_known.broadcast_to([shape.elements()]).cast(DType::I64)),
+    )?;
+    Ok(counts.cast(dtype))
 }
 
 /// Sums of the weights, or of ones, by number.

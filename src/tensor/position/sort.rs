@@ -1,7 +1,10 @@
 //! Rows in order, and what follows from it: the largest elements, medians. One kernel puts rows in order, with what
 //! is computed element by element before and after it; elements and positions come together.
 
+use super::gather::looked_up;
+use super::quantiles::Rows;
 use crate::graph::op::{Op, Sorted};
+use crate::tensor::arguments::axes::Axes;
 use crate::tensor::arguments::call::{Call, is_of_scalar};
 use crate::tensor::arguments::promotion::result_type;
 use crate::{DType, Operand, Result, Tensor};
@@ -95,9 +98,10 @@ impl Tensor {
         })
     }
 
-    /// The median along an axis, the lower one of two, and where it is (`I64`), without the axis. NaN, where one is.
+    /// The median along the axes, the lower one of two, and where it is (`I64`), without the axes. NaN, where one is. Along several
+    /// axes the position counts through them in row-major order; for the median of all elements, `..`.
     ///
-    /// Invalid for an axis out of range or of extent 0.
+    /// Invalid for an axis out of range, given twice or of extent 0.
     ///
     /// ```
     /// use lazuli::Tensor;
@@ -106,14 +110,33 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn median(&self, axis: isize) -> (Tensor, Tensor) {
-        let call = Call::here("median");
-        pair(call, |result| median(call, self, axis, result, false))
+    pub fn median(&self, axes: impl Into<Axes>) -> (Tensor, Tensor) {
+        let (call, axes) = (Call::here("median"), axes.into());
+        pair(call, |result| Ok(median_of(call, self, &axes, result, false)?.1))
     }
 
-    /// The median along an axis of what is not NaN, the lower one of two, and where it is (`I64`), without the axis.
+    /// [`Tensor::median`] that keeps the axes, with extent 1.
     ///
-    /// Invalid for an axis out of range or of extent 0.
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[5.0f32, 3.0, 8.0, 1.0], [2, 2]);
+    /// let centred = &x - x.median_keepdim(1).0;
+    /// assert_eq!(centred.to_vec::<f32>()?, [2.0, 0.0, 7.0, 0.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn median_keepdim(&self, axes: impl Into<Axes>) -> (Tensor, Tensor) {
+        let (call, axes) = (Call::here("median_keepdim"), axes.into());
+        pair(call, |result| {
+            let (rows, median) = median_of(call, self, &axes, result, false)?;
+            Ok(rows.with_axes(&median))
+        })
+    }
+
+    /// The median along the axes of what is not NaN, the lower one of two, and where it is (`I64`), without the axes, as
+    /// [`Tensor::median`].
+    ///
+    /// Invalid for an axis out of range, given twice or of extent 0.
     ///
     /// ```
     /// use lazuli::Tensor;
@@ -122,9 +145,27 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
-    pub fn nanmedian(&self, axis: isize) -> (Tensor, Tensor) {
-        let call = Call::here("nanmedian");
-        pair(call, |result| median(call, self, axis, result, true))
+    pub fn nanmedian(&self, axes: impl Into<Axes>) -> (Tensor, Tensor) {
+        let (call, axes) = (Call::here("nanmedian"), axes.into());
+        pair(call, |result| Ok(median_of(call, self, &axes, result, true)?.1))
+    }
+
+    /// [`Tensor::nanmedian`] that keeps the axes, with extent 1.
+    ///
+    /// ```
+    /// use lazuli::{Shape, Tensor};
+    /// let (value, position) = Tensor::from_slice(&[5.0f32, f32::NAN, 8.0, 1.0], [2, 2]).nanmedian_keepdim(..);
+    /// assert_eq!((value.shape()?, position.shape()?), (Shape::from([1, 1]), Shape::from([1, 1])));
+    /// assert_eq!((value.item::<f32>()?, position.item::<i64>()?), (5.0, 0));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn nanmedian_keepdim(&self, axes: impl Into<Axes>) -> (Tensor, Tensor) {
+        let (call, axes) = (Call::here("nanmedian_keepdim"), axes.into());
+        pair(call, |result| {
+            let (rows, median) = median_of(call, self, &axes, result, true)?;
+            Ok(rows.with_axes(&median))
+        })
     }
 
     /// Where the values would have to stand in the tensor, whose rows (along its last axis) are in ascending order: before
@@ -168,7 +209,7 @@ impl Tensor {
     }
 
     /// Whether each element is among those of another tensor of any shape: `Bool`. NaN is equal to nothing. PyTorch's and
-    /// NumPy's `isin`.
+    /// NumPy's `isin`; for their `invert=True`, `.isin(others).logical_not()`.
     ///
     /// ```
     /// use lazuli::Tensor;
@@ -190,7 +231,7 @@ impl Tensor {
             }
             let others = others.sort(0, false).0;
             let place = others.searchsorted(&x, false).minimum(count as i64 - 1);
-            Ok(others.take(&place).eq(&x))
+            Ok(looked_up(call, &others, &place)?.eq(&x))
         })
     }
 }
@@ -219,7 +260,10 @@ pub(super) fn sorted(
     let axis = call.axis(axis, shape)?;
     let extent = k.unwrap_or(shape[axis]);
     if extent > shape[axis] {
-        return call.fail(format!("{extent} of {} elements along axis {axis} of shape {shape}", shape[axis]));
+        return call.fail(format!(
+            "k is {extent}, but axis {axis} of shape {shape} has only {} elements",
+            shape[axis]
+        ));
     }
     if shape[axis] >= 1 << 31 {
         return call.fail(format!(
@@ -241,11 +285,15 @@ pub(super) fn at(sorted: &Tensor, x: &Tensor, axis: isize, position: usize) -> T
     }
 }
 
+/// The rows that the axes are, and their medians.
+fn median_of(call: Call, x: &Tensor, axes: &Axes, result: Sorted, skips_nan: bool) -> Result<(Rows, Tensor)> {
+    let rows = Rows::of(call, x, axes)?;
+    let median = median(call, &rows.x, rows.axis, result, skips_nan)?;
+    Ok((rows, median))
+}
+
 fn median(call: Call, x: &Tensor, axis: isize, result: Sorted, skips_nan: bool) -> Result<Tensor> {
     let (shape, dtype) = x.known()?;
-    if shape.rank() == 0 {
-        return sorted(call, x, axis, None, false, result);
-    }
     let extent = shape[call.axis(axis, shape)?];
     if extent == 0 {
         return call.fail(format!("no median of nothing: axis {axis} of shape {shape}"));
@@ -293,12 +341,15 @@ fn searched(call: Call, sequence: &Tensor, values: &Tensor, right: bool) -> Resu
     // Binary search, all steps of one kernel.
     let element = |before: &Tensor| {
         let position = before.minimum(count as i64) - 1;
-        if is_row { sequence.take(&position) } else { sequence.gather(-1, &position) }
+        match is_row {
+            true => looked_up(call, sequence, &position),
+            false => Ok(sequence.gather(-1, &position)),
+        }
     };
     let mut found = Tensor::zeros(shape.clone(), DType::I64);
     for bit in (0..=count.ilog2()).rev() {
         let next = &found + (1i64 << bit);
-        let is_next = next.le(count as i64).logical_and(is_behind(&element(&next), values));
+        let is_next = next.le(count as i64).logical_and(is_behind(&element(&next)?, values));
         found = is_next.where_(&next, &found);
     }
     Ok(found)

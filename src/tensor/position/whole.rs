@@ -1,11 +1,12 @@
 //! Whole positions of an axis exchanged for others, and all of them in another order.
 
-use super::gather::needs_index;
+use super::gather::{from_start, needs_index};
 use crate::tensor::arguments::call::Call;
 use crate::{Number, Result, ScatterReduction, Shape, Tensor};
 
 impl Tensor {
-    /// The tensor with a number at the positions of an axis that a 1-d index names, converted to the tensor's dtype.
+    /// The tensor with a number at the positions of an axis that a 1-d index names, converted to the tensor's dtype. Negative
+    /// ones count from the end.
     ///
     /// Index out of range: as [`Tensor::scatter`].
     ///
@@ -14,6 +15,7 @@ impl Tensor {
     /// let x = Tensor::arange(0, 6, 1).reshape([2, 3]);
     /// let index = Tensor::from_slice(&[2i64, 0], [2]);
     /// assert_eq!(x.index_fill(1, &index, -1).to_vec::<i32>()?, [-1, 1, -1, -1, 4, -1]);
+    /// assert_eq!(x.index_fill(1, &(index - 3), 7).to_vec::<i32>()?, [7, 1, 7, 7, 4, 7]); // the last and the first
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
@@ -21,8 +23,11 @@ impl Tensor {
         let index = index.as_ref();
         let (call, value) = (Call::here("index_fill"), value.into());
         call.composed(|| {
-            let (axis, line, parts) = along(call, self, axis, index)?;
-            Ok(self.scatter(axis as isize, &line.broadcast_to(parts), value))
+            call.along(self, axis, |x, axis| {
+                let (axis, line, parts) = along(call, x, axis as isize, index)?;
+                let line = from_start(&line, x.known()?.0[axis]);
+                Ok(x.scatter(axis as isize, &line.broadcast_to(parts), value))
+            })
         })
     }
 

@@ -3,6 +3,7 @@
 mod decomposition;
 mod frequencies;
 mod passes;
+pub(crate) mod settings;
 mod several;
 mod tables;
 mod transforms;
@@ -10,6 +11,7 @@ mod transforms;
 use self::tables::Complex;
 use self::transforms::{forward, forward_half, inverse, inverse_half};
 use crate::tensor::arguments::call::Call;
+use crate::tensor::map::operands::float_for;
 use crate::{DType, Result, Shape, Tensor};
 
 impl Tensor {
@@ -17,8 +19,8 @@ impl Tensor {
     /// imaginary parts of `Σ x[t] * exp(-2πi * k * t / n)`. PyTorch's and NumPy's `fft.fft`. Any number of elements; the best
     /// are products of small primes.
     ///
-    /// 16-bit floats are computed in `F32` and rounded once. Invalid for integers and bools, if shapes or dtypes of the parts
-    /// differ, and for no elements along the axis.
+    /// 16-bit floats are computed in `F32` and rounded once; integers and bools give `F32`. Invalid if shapes or dtypes of the
+    /// parts differ, and for no elements along the axis.
     ///
     /// ```
     /// use lazuli::Tensor;
@@ -68,9 +70,10 @@ impl Tensor {
     }
 
     /// The inverse of [`Tensor::rfft`]: `n` real numbers of their `n / 2 + 1` results. `n` must be given, because an even
-    /// and an odd number have as many.
+    /// and an odd number have as many. Of another number of elements along the axis, the first count, with zeros behind them if
+    /// there are too few, as in PyTorch.
     ///
-    /// Invalid for what [`Tensor::fft`] is, and for another number of elements along the axis.
+    /// Invalid for what [`Tensor::fft`] is, and for an `n` of 0.
     ///
     /// ```
     /// use lazuli::Tensor;
@@ -84,7 +87,7 @@ impl Tensor {
         let call = Call::here("irfft");
         call.composed(|| {
             along(call, (self, imaginary), axis, |re, im| {
-                let real = inverse_half(call, re, im, n)?;
+                let real = fitted_inverse_half(call, re, im, n)?;
                 Ok((real.clone(), real))
             })
             .map(|(real, _)| real)
@@ -116,14 +119,36 @@ fn along(
     Ok((back(re), back(im)))
 }
 
-/// The shape and the dtype that both parts have.
+/// The shape that both parts have, and the dtype of results.
 fn alike<'a>(call: Call, re: &'a Tensor, im: &Tensor) -> Result<(&'a Shape, DType)> {
     let ((shape, dtype), (other, other_dtype)) = (re.known()?, im.known()?);
-    call.needs_float(re)?;
     if shape != other || dtype != other_dtype {
         return call.fail(format!(
             "real and imaginary parts must be alike, got {dtype} {shape} and {other_dtype} {other}"
         ));
     }
-    Ok((shape, dtype))
+    Ok((shape, float_for(dtype)))
+}
+
+/// The first `length` elements along the last axis, with zeros behind them if there are fewer.
+fn fitted(x: &Tensor, length: usize) -> Tensor {
+    let shape = &x.node.shape;
+    let own = shape.last().copied().unwrap_or(0);
+    match length <= own {
+        true => x.narrow(-1, 0, length),
+        false => {
+            let mut border = vec![(0, 0); shape.rank()];
+            border[shape.rank() - 1] = (0, length - own);
+            x.pad(&border, 0)
+        }
+    }
+}
+
+/// `n` real numbers of what [`fitted`] makes of their half transform along the last axis.
+fn fitted_inverse_half(call: Call, re: &Tensor, im: &Tensor, n: usize) -> Result<Tensor> {
+    if n == 0 {
+        return call.fail("n must be at least 1, got 0");
+    }
+    let half = n / 2 + 1;
+    inverse_half(call, &fitted(re, half), &fitted(im, half), n)
 }

@@ -1,10 +1,11 @@
 //! Products of matrices, convolutions and attention: compositions of broadcasting products and sums.
 
 pub(crate) mod attention;
+mod chain;
 mod contraction;
 pub(crate) mod convolution;
 mod einsum;
-mod fourier;
+pub(crate) mod fourier;
 mod matmul;
 pub(crate) mod spectrogram;
 mod vander;

@@ -209,6 +209,13 @@ impl Tensor {
             if parts == 0 {
                 return call.fail(format!("there are no parts in shape {shape}"));
             }
+            let bins = settings.size / 2 + 1;
+            if shape[shape.rank() - 2] != bins {
+                return call.fail(format!(
+                    "transforms of {} numbers have {bins} results, got shape {shape}",
+                    settings.size
+                ));
+            }
             let last = |x: &Tensor| x.transpose(-1, -2).cast(dtype.compute());
             let back = last(self).irfft(&last(imaginary), settings.size, -1);
             let window = match window {

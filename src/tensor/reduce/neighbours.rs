@@ -2,9 +2,9 @@
 
 use super::statistics::widened;
 use crate::tensor::arguments::call::Call;
-use crate::tensor::arguments::promotion::Operand;
+use crate::tensor::arguments::promotion::{Operand, result_type};
 use crate::tensor::map::operands::float_for;
-use crate::{DType, Result, Tensor};
+use crate::{DType, Result, Shape, Tensor};
 
 impl Tensor {
     /// Each element less the one before it along an axis, which becomes one shorter; of bools, whether they differ.
@@ -25,6 +25,46 @@ impl Tensor {
                 DType::Bool => after.ne(before),
                 _ => after - before,
             })
+        })
+    }
+
+    /// [`Tensor::diff`] so many times, of the tensor with others before and behind it along the axis: PyTorch's and NumPy's `diff` with
+    /// `n`, `prepend` and `append`. In the promoted dtype. No time, the tensor itself.
+    ///
+    /// Invalid for an axis out of range, and if what is before or behind does not fit.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1, 4, 9, 16], [4]);
+    /// assert_eq!(x.diff_with(2, 0, None, None).to_vec::<i32>()?, [2, 2]);
+    /// let zero = Tensor::from_slice(&[0], [1]);
+    /// assert_eq!(x.diff_with(1, 0, Some(&zero), None).to_vec::<i32>()?, [1, 3, 5, 7]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn diff_with(
+        &self,
+        n: usize,
+        axis: isize,
+        prepend: Option<&Tensor>,
+        append: Option<&Tensor>,
+    ) -> Tensor {
+        let call = Call::here("diff_with");
+        call.composed(|| {
+            let axis = call.axis(axis, self.known()?.0)? as isize;
+            if n == 0 {
+                return Ok(self.clone());
+            }
+            let parts: Vec<&Tensor> = prepend.into_iter().chain([self]).chain(append).collect();
+            let mut x = if parts.len() == 1 { self.clone() } else { Tensor::cat(&parts, axis) };
+            let extent = x.known()?.0[axis as usize];
+            if n >= extent {
+                return Ok(x.narrow(axis, 0, 0));
+            }
+            for _ in 0..n {
+                x = x.diff(axis);
+            }
+            Ok(x)
         })
     }
 
@@ -87,6 +127,43 @@ impl Tensor {
             let [before, after] = neighbours(call, self, axis)?;
             let dtype = self.known()?.1.compute();
             widened(self, |_| (before.cast(dtype) + after.cast(dtype)).sum(axis) * (dx / 2.0))
+        })
+    }
+
+    /// [`Tensor::trapezoid`] of elements at coordinates: in one dimension, one for each position of the axis, or in more, which
+    /// broadcast. Keeps the promoted dtype of elements and coordinates; invalid unless the elements are floats, and for another number
+    /// of coordinates. PyTorch's and NumPy's `trapezoid` with `x`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let (y, x) = (Tensor::from([0.0f32, 2.0, 4.0]), Tensor::from([0.0f32, 1.0, 3.0]));
+    /// assert_eq!(y.trapezoid_with(&x, 0).item::<f32>()?, 7.0);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn trapezoid_with(&self, x: impl AsRef<Tensor>, axis: isize) -> Tensor {
+        let (call, x) = (Call::here("trapezoid_with"), x.as_ref());
+        call.composed(|| {
+            let (areas, dtype) = areas(call, self, x, axis)?;
+            Ok(areas.sum(call.axis(axis, self.known()?.0)?).cast(dtype))
+        })
+    }
+
+    /// [`Tensor::cumulative_trapezoid`] of elements at coordinates, as to [`Tensor::trapezoid_with`]. PyTorch's
+    /// `cumulative_trapezoid` with `x`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let (y, x) = (Tensor::from([0.0f32, 2.0, 4.0]), Tensor::from([0.0f32, 1.0, 3.0]));
+    /// assert_eq!(y.cumulative_trapezoid_with(&x, 0).to_vec::<f32>()?, [1.0, 7.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn cumulative_trapezoid_with(&self, x: impl AsRef<Tensor>, axis: isize) -> Tensor {
+        let (call, x) = (Call::here("cumulative_trapezoid_with"), x.as_ref());
+        call.composed(|| {
+            let (areas, dtype) = areas(call, self, x, axis)?;
+            Ok(areas.cumsum(call.axis(axis, self.known()?.0)? as isize).cast(dtype))
         })
     }
 
@@ -167,6 +244,30 @@ fn gradient(call: Call, x: &Tensor, axis: isize, spacing: Operand, edge_order: u
             }
     });
     Ok(Tensor::cat(&[&ends[0], &inside, &ends[1]], axis).cast(dtype))
+}
+
+/// The area between each two neighbours, which are at coordinates, in the dtype of its arithmetic; and the result's.
+fn areas(call: Call, y: &Tensor, x: &Tensor, axis: isize) -> Result<(Tensor, DType)> {
+    call.needs_float(y)?;
+    let dtype = result_type(&[y.into(), x.into()])?;
+    let ((shape, _), (own, own_dtype)) = (y.known()?, x.known()?);
+    let at = call.axis(axis, shape)?;
+    // The coordinates with all axes of the elements.
+    let line: Shape = match own.rank() {
+        1 => (0..shape.rank()).map(|n| if n == at { own[0] } else { 1 }).collect(),
+        rank => (rank..shape.rank()).map(|_| 1).chain(own.iter().copied()).collect(),
+    };
+    if line.rank() != shape.rank() || line[at] != shape[at] || line.broadcast(shape).is_none() {
+        return call.fail(format!(
+            "coordinates along axis {at} of shape {shape} are {} numbers, in one dimension or broadcasting, got {own_dtype} {own}",
+            shape[at]
+        ));
+    }
+    let wide = dtype.compute();
+    let x = x.reshape(line).cast(wide);
+    let [left, right] = neighbours(call, &x, at as isize)?;
+    let [before, after] = neighbours(call, &y.cast(wide), at as isize)?;
+    Ok(((before + after) * ((right - left) * 0.5), dtype))
 }
 
 /// All elements along the axis but the last, and all but the first.

@@ -157,9 +157,7 @@ impl Border {
             let Some(count) =
                 shape[axis].checked_sub(off(before)).and_then(|rest| rest.checked_sub(off(after)))
             else {
-                return call.fail(format!(
-                    "the border ({before}, {after}) cuts off more than axis {axis} of shape {shape} has"
-                ));
+                return call.fail(cuts_too_much((before, after), axis, shape));
             };
             if before < 0 || after < 0 {
                 slices.push((axis, (if count == 0 { 0 } else { off(before) }, 1, count)));
@@ -197,8 +195,8 @@ pub enum PadMode {
 }
 
 impl Tensor {
-    /// A [`Border`]; [`PadMode`] says what it holds. Where a number is negative, so many positions are cut off instead,
-    /// before anything else.
+    /// A [`Border`]; [`PadMode`] says what it holds. Where a number is negative, so many positions are cut off instead. A
+    /// reflected or replicated border on the other side is that of the whole tensor, a circular one of what is left, as in PyTorch.
     ///
     /// Invalid if more is cut off than is there, for a list that does not fit the number of axes, for a reflected border that
     /// is not narrower than the tensor, for a circular one that is wider, and for a replicated one where there is nothing to
@@ -216,22 +214,55 @@ impl Tensor {
         let (call, border) = (Call::here("pad_with"), border.into());
         call.composed(|| match mode {
             PadMode::Constant(value) => Ok(self.pad(border, value)),
-            _ => {
-                let (mut padded, border) = border.cut(call, self)?;
-                for (axis, &(before, after)) in border.iter().enumerate() {
-                    if (before, after) != (0, 0) {
-                        padded = pad_axis(call, &padded, axis, [before, after], mode)?;
+            // What is left goes around.
+            PadMode::Circular => {
+                let (rest, border) = border.cut(call, self)?;
+                pad_axes(call, &rest, self.known()?.0, &border, mode)
+            }
+            // The border is that of the whole tensor, also where another side is cut off.
+            PadMode::Reflect | PadMode::Replicate => {
+                let (shape, _) = self.known()?;
+                let sides = border.of_axes(call, shape)?;
+                let wide: Vec<(usize, usize)> = sides
+                    .iter()
+                    .map(|&(before, after)| (before.max(0).unsigned_abs(), after.max(0).unsigned_abs()))
+                    .collect();
+                let padded = pad_axes(call, self, shape, &wide, mode)?;
+                let off: Vec<(isize, isize)> =
+                    sides.iter().map(|&(before, after)| (before.min(0), after.min(0))).collect();
+                for (axis, &(before, after)) in off.iter().enumerate() {
+                    let (extent, off) =
+                        (padded.known()?.0[axis], before.unsigned_abs().saturating_add(after.unsigned_abs()));
+                    if off > extent {
+                        let (before, after) = sides[axis];
+                        return call.fail(cuts_too_much((before, after), axis, shape));
                     }
                 }
-                Ok(padded)
+                Ok(Border::from(&off[..]).cut(call, &padded)?.0)
             }
         })
     }
 }
 
+fn cuts_too_much((before, after): (isize, isize), axis: usize, shape: &Shape) -> String {
+    format!("the border ({before}, {after}) cuts off more than axis {axis} of shape {shape} has")
+}
+
+/// Borders of all axes; `of` is the shape that the user gave.
+fn pad_axes(call: Call, x: &Tensor, of: &Shape, border: &[(usize, usize)], mode: PadMode) -> Result<Tensor> {
+    let mut padded = x.clone();
+    for (axis, &(before, after)) in border.iter().enumerate() {
+        if (before, after) != (0, 0) {
+            padded = pad_axis(call, &padded, of, axis, [before, after], mode)?;
+        }
+    }
+    Ok(padded)
+}
+
 fn pad_axis(
     call: Call,
     x: &Tensor,
+    of: &Shape,
     axis: usize,
     [before, after]: [usize; 2],
     mode: PadMode,
@@ -242,7 +273,7 @@ fn pad_axis(
     let limit = |limit: usize, kind: &str| match widest <= limit {
         true => Ok(()),
         false => call.fail(format!(
-            "a {kind} border of axis {axis} of shape {shape} can be at most {limit} wide, got {widest}"
+            "a {kind} border of axis {axis} of shape {of} can be at most {limit} wide, got {widest}"
         )),
     };
     match mode {

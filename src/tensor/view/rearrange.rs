@@ -82,9 +82,10 @@ impl Tensor {
         })
     }
 
-    /// Shifted along axes, by one number for each of them; what leaves at one end enters at the other.
+    /// Shifted along axes, by one number for each of them; what leaves at one end enters at the other. By one number along
+    /// no axis, `()`, all elements are shifted along one line (row-major) and keep the shape, as PyTorch's `roll` without `dims`.
     ///
-    /// Invalid for another number of shifts than of axes. To shift all elements along one line, [`Tensor::ravel`] first.
+    /// Invalid for another number of shifts than of axes.
     ///
     /// ```
     /// use lazuli::Tensor;
@@ -93,6 +94,7 @@ impl Tensor {
     /// assert_eq!(x.roll(-1, 0).to_vec::<i32>()?, [1, 2, 3, 4, 0]);
     /// let x = Tensor::arange(0, 6, 1).reshape([2, 3]);
     /// assert_eq!(x.roll([1, -1], [0, 1]).to_vec::<i32>()?, [4, 5, 3, 1, 2, 0]);
+    /// assert_eq!(x.roll(1, ()).to_vec::<i32>()?, [5, 0, 1, 2, 3, 4]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
@@ -412,6 +414,9 @@ pub(crate) fn interleaved(call: Call, x: &Tensor, axis: usize, count: usize) -> 
 
 fn rolled(call: Call, x: &Tensor, shifts: &[isize], axes: &Axes) -> Result<Tensor> {
     let (shape, _) = x.known()?;
+    if let ([_], true) = (shifts, is_none_named(axes)) {
+        return Ok(rolled(call, &x.ravel(), shifts, &Axes::from(0i64))?.reshape(shape));
+    }
     // An axis may be named again, as in PyTorch: its shifts add up.
     let axes: Vec<usize> = match &axes.0 {
         AxesKind::All => (0..shape.rank()).collect(),
@@ -426,6 +431,14 @@ fn rolled(call: Call, x: &Tensor, shifts: &[isize], axes: &Axes) -> Result<Tenso
         Ok(extent) if extent > 1 => around(&x, axis, extent - shift.rem_euclid(extent), shape[axis]),
         _ => Ok(x),
     })
+}
+
+/// Whether no axis is named: all, or an empty list.
+fn is_none_named(axes: &Axes) -> bool {
+    match &axes.0 {
+        AxesKind::All => true,
+        AxesKind::List(list) => list.is_empty(),
+    }
 }
 
 /// `length` positions along the axis from `start` on, where the position after the last is the first. May only

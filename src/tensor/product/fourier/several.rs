@@ -1,11 +1,12 @@
 //! Transforms along several axes: one after the other.
 
 use super::tables::Complex;
-use super::transforms::{forward, forward_half, inverse, inverse_half};
-use super::{alike, along, both};
+use super::transforms::{forward, forward_half, inverse};
+use super::{alike, along, both, fitted_inverse_half};
 use crate::graph::op;
 use crate::tensor::arguments::axes::{Axes, AxesKind};
 use crate::tensor::arguments::call::Call;
+use crate::tensor::map::operands::float_for;
 use crate::{Result, Tensor};
 
 impl Tensor {
@@ -178,8 +179,7 @@ fn several(call: Call, (re, im): (&Tensor, &Tensor), axes: &Axes, transform: Alo
 }
 
 fn real(call: Call, x: &Tensor, axes: &Axes) -> Result<Complex> {
-    call.needs_float(x)?;
-    let dtype = x.known()?.1;
+    let dtype = float_for(x.known()?.1);
     let (last, others) = halved(call, x, axes)?;
     let x = x.cast(dtype.compute());
     let half = along(call, (&x, &x), last as isize, |x, _| forward_half(call, x))?;
@@ -193,7 +193,7 @@ fn to_real(call: Call, (re, im): (&Tensor, &Tensor), n: usize, axes: &Axes) -> R
     let wide = |x: &Tensor| x.cast(dtype.compute());
     let (re, im) = each(call, (wide(re), wide(im)), &others, inverse)?;
     let back = along(call, (&re, &im), last as isize, |re, im| {
-        let real = inverse_half(call, re, im, n)?;
+        let real = fitted_inverse_half(call, re, im, n)?;
         Ok((real.clone(), real))
     })?;
     Ok(back.0.cast(dtype))
