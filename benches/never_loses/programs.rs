@@ -1,6 +1,6 @@
 //! The cases: what is measured.
 
-use lazuli::{Conv2d, DType, Device, Interpolation, PadMode, Pool2d, Tensor};
+use lazuli::{Conv2d, DType, Device, GridSample, Interpolation, PadMode, Pool2d, Tensor};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -133,6 +133,20 @@ fn programs() -> Vec<Case> {
         }),
         program("adaptive pooling to 3", &[600, 40, 40], |x| vec![x.adaptive_avg_pool2d([3, 3]) * 2.0]),
         program("mean of a pool of 5×5", &[16, 256, 256], |x| vec![x.max_pool2d(5, 1).mean([1, 2])]),
+        program("edges that grow until none changes", &[512, 512], |x| {
+            let (strong, weak) = (x.gt(0.9), x.gt(-0.5));
+            let pool = Pool2d::new(3).stride(1).padding(1);
+            let near = strong.cast(DType::F32).unsqueeze(0).max_pool2d_with(pool).squeeze(0).gt(0.0);
+            let grown = near.logical_and(&weak);
+            vec![grown.ne(&strong).any(..), grown]
+        }),
+        program("largest of a smoothed image", &[4, 3, 510, 510], |x| {
+            vec![x.avg_pool2d_with(Pool2d::new(7).stride(1).padding(3)).max([2, 3])]
+        }),
+        program("regions that are sampled, then pooled", &[50, 14, 14, 2], |x| {
+            let image = Tensor::arange(0.0, 65536.0, 1.0).reshape([1, 64, 32, 32]) * 1e-3;
+            vec![image.expand([50, 64, 32, 32]).grid_sample(x, GridSample::new()).avg_pool2d(2, 2)]
+        }),
         program("a box along one axis after the other", &[16, 256, 256], |x| {
             vec![x.avg_pool2d((9, 1), 1).avg_pool2d((1, 9), 1)]
         }),

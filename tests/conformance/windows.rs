@@ -373,6 +373,68 @@ fn channels_of_enlarged_images() {
     assert_eq!([[8, 16, 128, 128], [4, 128, 64, 64]].map(kernels), [1, 1]);
 }
 
+/// What is left of a pool, alone and beside the pool: rows combine the windows of some elements before they go along them.
+fn of_pools(x: &Tensor, pool: Pool2d) -> Vec<Output> {
+    let most = x.max_pool2d_with(pool);
+    let size = most.shape().unwrap()[3];
+    let own = x.narrow(2, 0, most.shape().unwrap()[2]).narrow(3, 0, size);
+    let differs = most.ne(&own);
+    let mut outputs = vec![
+        exact("largest", most.max(..)),
+        exact("where", most.argmax(..)),
+        exact("largest of rows", (&most - &own).max(-1)),
+        exact("any", differs.any(..)),
+        exact("differs, any", differs.any([2, 3])),
+        exact("differs", differs),
+    ];
+    if x.dtype().unwrap().is_float() {
+        let mean = x.avg_pool2d_with(pool);
+        let near = |name: &str, x: Tensor| near(name, x.cast(DType::F32), 1e-2, 1e-2);
+        outputs.extend([
+            near("mean", mean.cast(DType::F32).mean(..)),
+            near("squares of rows", mean.cast(DType::F32).square().sum(-1)),
+            near("variance", mean.cast(DType::F32).var([2, 3], 0)),
+            near("tan", (most.cast(DType::F32) * 0.1).tan().sum([2, 3])),
+            near("softmax", mean.cast(DType::F32).softmax(-1)),
+            near("shifted", &mean - mean.mean_keepdim([2, 3])),
+        ]);
+    }
+    outputs
+}
+
+#[test]
+fn windows_within_rows() {
+    let pools = [
+        ("3 padded", Pool2d::new(3).stride(1).padding(1)),
+        ("3", Pool2d::new(3).stride(1)),
+        ("2", Pool2d::new(2).stride(1)),
+        ("5x3 padded", Pool2d::new((5, 3)).stride(1).padding((2, 1))),
+        ("3x11 padded", Pool2d::new((3, 11)).stride(1).padding((1, 5))),
+        ("3 by 2 padded", Pool2d::new(3).stride((1, 2)).padding(1)),
+        ("3 dilated", Pool2d::new(3).stride(1).dilation(2)),
+    ];
+    for (name, pool) in pools {
+        for shape in [[2, 3, 12, 13], [1, 1, 20, 40], [1, 2, 9, 700], [1, 1, 300, 260]] {
+            check_on_cpu(&format!("rows of windows {name} of {shape:?}"), |device| {
+                of_pools(&ordinary(device, DType::F32, shape, 3), pool)
+            });
+        }
+    }
+    for dtype in [DType::F16, DType::BF16, DType::F64, DType::U8, DType::I32, DType::I64] {
+        check_fused(&format!("rows of windows of {dtype}"), |device| {
+            of_pools(&ordinary(device, dtype, [1, 2, 10, 150], 3), Pool2d::new(3).stride(1).padding(1))
+        });
+    }
+    check_on_cpu("rows of windows of truths, until nothing changes", |device| {
+        let (x, may) =
+            (ordinary(device, DType::F32, [70, 150], 3), ordinary(device, DType::F32, [70, 150], 4));
+        let (x, may) = (x.gt(1.0), may.gt(-1.0));
+        let pool = Pool2d::new(3).stride(1).padding(1);
+        let grown = x.cast(DType::F32).unsqueeze(0).max_pool2d_with(pool).squeeze(0).gt(0.0) & may;
+        vec![exact("changed", grown.ne(&x).any(..)), exact("grown", grown)]
+    });
+}
+
 #[test]
 fn windows_of_every_dtype() {
     for dtype in DType::ALL {

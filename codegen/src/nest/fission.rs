@@ -42,6 +42,7 @@ const MOST_TOGETHER: f64 = 80.0;
 const MOST: usize = 16;
 
 /// Which values are computed before the loop that uses them.
+#[derive(Default)]
 pub(super) struct Fission {
     /// The values that each loop leaves to later ones.
     loops: Vec<Vec<ValueId>>,

@@ -16,10 +16,12 @@ use super::split::{Parts, merging, of_parts};
 use super::stmt::Arithmetic::{Add, Div, Max, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt};
 use super::variable::Var;
+use super::windows_cpu::{Border, Windows};
 use super::{Function, INDEX, Nest, turned};
 use crate::DType;
 use crate::index::AxisId;
 use crate::ir::{Kernel, ValueId, ValueOp};
+use crate::schedule::share::SHORTEST_OF_WINDOWS;
 use crate::schedule::{Launch, RowSchedule, SPLIT_LENGTH};
 use crate::{Language, Refusal};
 
@@ -27,9 +29,10 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
     let rows = launch_items(kernel, &plan.map);
     let reductions = plan.reductions();
     let split = schedule.splits > 1;
-    let peeled = Peeled::of(kernel, plan);
-    let interior = if peeled.is_none() { interior_of_lines(kernel, plan) } else { None };
-    let guards = Guards { peeled: peeled.as_ref(), interior: interior.as_ref() };
+    let windows = Combined::of(kernel, plan, schedule);
+    let peeled = if windows.is_none() { Peeled::of(kernel, plan) } else { None };
+    let interior = if windows.is_none() && peeled.is_none() { interior_of_lines(kernel, plan) } else { None };
+    let guards = Guards { peeled: peeled.as_ref(), interior: interior.as_ref(), windows: windows.as_ref() };
     let mut emitter = Emitter::new(kernel, Language::C);
     let workspaces = match split {
         true => partial_workspaces(kernel, Language::C, &reductions, rows * u64::from(schedule.splits)),
@@ -105,12 +108,47 @@ struct Guards<'k> {
     peeled: Option<&'k Peeled>,
     /// Where no guard is needed along the innermost of several axes, as of a window's padding.
     interior: Option<&'k Interior>,
+    windows: Option<&'k Combined>,
 }
 
 impl Guards<'_> {
     fn are_none(self) -> bool {
-        self.peeled.is_none() && self.interior.is_none()
+        self.peeled.is_none() && self.interior.is_none() && self.windows.is_none()
     }
+}
+
+/// Windows along the last of the swept axes are combined before the loops of the passes, as those of pointwise results are.
+struct Combined {
+    /// What decides all guards that there are.
+    border: Option<Border>,
+}
+
+impl Combined {
+    fn of(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Option<Combined> {
+        let &inner = plan.axes.last()?;
+        // What is kept from pass to pass has an array of its own.
+        if schedule.threads_per_row == 1 || schedule.stack_bytes > 0 {
+            return None;
+        }
+        let ends = plan.passes.iter().flat_map(|pass| ends(kernel, pass)).collect();
+        let windows = Windows::of_pass(kernel, &plan.axes, ends)?;
+        let border = windows.decide(kernel);
+        let is_guarded = kernel.values.iter().any(|value| matches!(value.op, ValueOp::InBounds(_)));
+        // Where they are used, conditions would keep loops from being vectors.
+        let shortest = if border.is_some() { SHORTEST_OF_WINDOWS / 2 } else { SHORTEST_OF_WINDOWS };
+        let is_long = kernel.axis(inner).is_argument || kernel.axis(inner).extent >= shortest;
+        (is_long && (border.is_some() || !is_guarded)).then_some(Combined { border })
+    }
+}
+
+/// What a pass computes at each element.
+fn ends(kernel: &Kernel, pass: &Pass) -> Vec<ValueId> {
+    let reduced = pass.reductions.iter().filter_map(|&id| match kernel.value(id).op {
+        ValueOp::Reduce { operand, .. } => Some(operand),
+        _ => None,
+    });
+    let stored = pass.stores.iter().map(|&store| kernel.stores[store].value);
+    stored.chain(reduced).collect()
 }
 
 fn interior_of_lines(kernel: &Kernel, plan: &Plan) -> Option<Interior> {
@@ -167,7 +205,7 @@ fn parts(
 /// One pass along a row, or a part of it.
 fn cpu_sweep<'k>(
     emitter: &mut Emitter<'k>,
-    (kernel, Guards { peeled, interior }, prefetch): (&'k Kernel, Guards<'k>, Option<&RowPrefetch>),
+    (kernel, Guards { peeled, interior, windows }, prefetch): (&'k Kernel, Guards<'k>, Option<&RowPrefetch>),
     plan: &Plan,
     pass: &Pass,
     schedule: &RowSchedule,
@@ -176,7 +214,12 @@ fn cpu_sweep<'k>(
     let lanes = u64::from(schedule.threads_per_row);
     let accumulators = pass.declare(emitter, kernel, (lanes > 1).then_some(lanes));
     let flat = plan.sweep_name(emitter);
-    let has_lines = has_lines((kernel, interior), plan, lanes, &first);
+    let combined = windows.and_then(|combined| {
+        let windows = Windows::of_pass(kernel, &plan.axes, ends(kernel, pass))?;
+        Some((windows, combined.border.as_ref()))
+    });
+    let has_lines =
+        has_lines((kernel, interior), plan, lanes, &first) || combined.is_some() && plan.axes.len() > 1;
     let counts_together = lanes > 1 && !has_lines;
     let counted = Accumulator::common_welford(&accumulators).filter(|_| counts_together);
     let steps = counted.map(|accumulator| accumulator.declare_steps(emitter));
@@ -191,6 +234,7 @@ fn cpu_sweep<'k>(
         steps: steps.as_ref(),
         has_lines,
         interior,
+        windows: combined.as_ref().map(|(windows, border)| (windows, *border)),
         line: None,
     };
     // Lanes that have counted together do so to the end of the pass, but for the rest.
@@ -222,6 +266,8 @@ struct Sweep<'a, 'k> {
     /// Whether the row is swept line by line.
     has_lines: bool,
     interior: Option<&'k Interior>,
+    /// Those that are combined before its loops.
+    windows: Option<(&'a Windows, Option<&'k Border>)>,
     /// The position of the outer axes, in the loop along a line.
     line: Option<Var>,
 }
@@ -253,6 +299,9 @@ impl<'k> Sweep<'_, 'k> {
         let length = launch_items(kernel, &plan.axes);
         let is_constant = plan.axes.iter().all(|&axis| !kernel.axis(axis).is_argument);
         let is_whole = is_constant && length <= LONGEST_STRETCH;
+        if self.windows.is_some() {
+            return self.in_lanes(emitter, first, end);
+        }
         match self.fission(emitter) {
             None if self.only_stores() => {
                 self.each(emitter, (&first, &end), &mut |emitter| self.store(emitter));
@@ -281,25 +330,49 @@ impl<'k> Sweep<'_, 'k> {
 
     /// What is worth loops of its own.
     fn fission(&self, emitter: &Emitter) -> Option<Fission> {
-        let &Sweep { kernel, plan, pass, .. } = self;
+        let &Sweep { kernel, plan, .. } = self;
         if plan.axes.len() > 1 {
             return None;
         }
-        let mut ends: Vec<ValueId> = pass.stores.iter().map(|&store| kernel.stores[store].value).collect();
-        for &id in &pass.reductions {
-            if let ValueOp::Reduce { operand, .. } = kernel.value(id).op {
-                ends.push(operand);
-            }
-        }
+        let there: &[ValueId] = emitter.cached.as_ref().map_or(&[], |cache| cache.there.as_slice());
+        self.fission_beside(there, launch_items(kernel, &plan.axes))
+    }
+
+    /// The same in a loop of so many elements, which finds some values in arrays.
+    fn fission_beside(&self, there: &[ValueId], length: u64) -> Option<Fission> {
+        let &Sweep { kernel, plan, pass, .. } = self;
         let divided = Divided {
             kernel,
-            along: &plan.axes,
+            along: if self.line.is_some() { &plan.axes[plan.axes.len() - 1..] } else { &plan.axes },
             bound: plan.map.iter().chain(&plan.axes).copied().collect(),
-            ends,
-            there: emitter.cached.as_ref().map_or(&[], |cache| cache.there.as_slice()),
+            ends: ends(kernel, pass),
+            there,
             apart: (!pass.reductions.is_empty()).then_some(APART),
         };
-        divided.fission(launch_items(kernel, &plan.axes))
+        divided.fission(length)
+    }
+
+    /// The windows of some elements at a time, then what uses them.
+    fn windowed(
+        &self,
+        emitter: &mut Emitter<'k>,
+        (windows, border): (&Windows, Option<&'k Border>),
+        (first, end): (Expr, Expr),
+    ) {
+        let length = windows.length();
+        let there: Vec<ValueId> = windows.ids().collect();
+        let sweep = Sweep { windows: None, ..*self };
+        let fission = sweep.fission_beside(&there, length).unwrap_or_default();
+        let stretch = [emitter.fresh("begin"), emitter.fresh("stop")];
+        let inner = self.plan.axes.last().map_or(self.flat, |&axis| Var::Axis(axis));
+        emitter.stretches(stretch, (first, &end), length, |emitter| {
+            let elements = windows.elements(emitter, (self.kernel, border), (stretch[0], stretch[1]));
+            let before = std::mem::replace(&mut emitter.elements, elements);
+            let slot = inner.then(Sub, stretch[0]);
+            let stretch = stretch.map(Expr::name);
+            sweep.divided(emitter, &fission, (&stretch[0], &stretch[1]), &slot, length);
+            emitter.elements = before;
+        });
     }
 
     /// A loop along the row.
@@ -309,6 +382,10 @@ impl<'k> Sweep<'_, 'k> {
         (from, to): (&Expr, &Expr),
         body: &mut dyn FnMut(&mut Emitter<'k>),
     ) {
+        if let (Some(_), Some(&axis)) = (self.line, self.plan.axes.last()) {
+            let along = counting(axis, from.clone(), to.clone(), LoopHint::Simd);
+            return emitter.repeat_along(&[axis], along, body);
+        }
         emitter.repeat_along(
             &self.plan.axes,
             counting(self.flat, from.clone(), to.clone(), LoopHint::Simd),
@@ -332,9 +409,13 @@ impl<'k> Sweep<'_, 'k> {
     ) {
         emitter.open(&[], false);
         let elements = fission.emit(emitter, self.kernel, slot, length, &mut |emitter, body| {
-            self.each(emitter, stretch, body);
+            self.each(emitter, stretch, &mut |emitter| {
+                emitter.define_elements();
+                body(emitter);
+            });
         });
-        let before = std::mem::replace(&mut emitter.elements, elements);
+        let before = emitter.elements.clone();
+        emitter.elements.extend(elements);
         if !self.pass.stores.is_empty() {
             self.each(emitter, stretch, &mut |emitter| self.store(emitter));
         }
@@ -407,6 +488,9 @@ impl<'k> Sweep<'_, 'k> {
         if self.has_lines && self.line.is_none() {
             self.lines(emitter, inner, (first, end));
             return;
+        }
+        if let Some(windows) = self.windows {
+            return self.windowed(emitter, windows, (first, end));
         }
         let single = plan.axes.len() == 1 || self.line.is_some();
         let welford = Accumulator::common_welford(accumulators);
@@ -541,6 +625,7 @@ impl<'k> Sweep<'_, 'k> {
         if emitter.cached.is_some() {
             emitter.bind(self.flat, INDEX, start.then(Add, position));
         }
+        emitter.define_elements();
         visit_here(emitter, kernel, pass, accumulators, Some(&Expr::name(Var::Lane)), weight);
         emitter.close()
     }

@@ -54,7 +54,27 @@ impl Windows {
     /// Those of the loop over `axis`; `None` if there are none.
     pub(super) fn of(kernel: &Kernel, axis: AxisId) -> Option<Windows> {
         let below = kernel.down_from(kernel.stores.iter().map(|store| store.value));
-        let mut windows: Vec<Window> = below.into_iter().filter_map(|id| window(kernel, axis, id)).collect();
+        Windows::below(kernel, axis, &[], below)
+    }
+
+    /// Those that a pass over some axes, along the last of them, needs for these values of its elements.
+    pub(super) fn of_pass(kernel: &Kernel, swept: &[AxisId], ends: Vec<ValueId>) -> Option<Windows> {
+        let &axis = swept.last()?;
+        let (mut pending, mut below) = (ends, Vec::new());
+        while let Some(id) = pending.pop() {
+            // What is one for all elements, as a reduction of them, is there before the pass.
+            if kernel.value(id).axes.contains(&axis) && !below.contains(&id) {
+                pending.extend(kernel.operands(&kernel.value(id).op));
+                below.push(id);
+            }
+        }
+        below.sort_unstable();
+        Windows::below(kernel, axis, swept, below)
+    }
+
+    fn below(kernel: &Kernel, axis: AxisId, swept: &[AxisId], below: Vec<ValueId>) -> Option<Windows> {
+        let own = |id| window(kernel, axis, swept, id);
+        let mut windows: Vec<Window> = below.into_iter().filter_map(own).collect();
         // What a window combines is computed at each of its elements, windows of others among it.
         let within: Vec<ValueId> = windows
             .iter()
@@ -76,9 +96,13 @@ impl Windows {
 
     /// The kernel without conditions, if windows of the loop over `axis` decide all that it has.
     pub(super) fn border(kernel: &Kernel, axis: AxisId) -> Option<Border> {
-        let windows = Windows::of(kernel, axis)?;
+        Windows::of(kernel, axis)?.decide(kernel)
+    }
+
+    /// The same of these windows.
+    pub(super) fn decide(&self, kernel: &Kernel) -> Option<Border> {
         let is_decided =
-            |id: ValueId| windows.windows.iter().any(|window| window.id == id && window.guard.is_some());
+            |id: ValueId| self.windows.iter().any(|window| window.id == id && window.guard.is_some());
         // What is computed without going through one of them.
         let mut pending: Vec<ValueId> = kernel.stores.iter().map(|store| store.value).collect();
         let mut seen = vec![false; kernel.values.len()];
@@ -92,7 +116,7 @@ impl Windows {
             pending.extend(kernel.operands(&kernel.value(id).op));
         }
         let border = || Border { inside: decided(kernel, |_| true), outside: decided(kernel, |_| false) };
-        windows.windows.iter().any(|window| window.guard.is_some()).then(border)
+        self.windows.iter().any(|window| window.guard.is_some()).then(border)
     }
 
     /// The loop from `from` to `to`.
@@ -119,26 +143,83 @@ impl Windows {
             emitter.misfit("no reduction");
             return;
         };
-        let slot = self.slot(start);
-        let stretch = (Expr::name(start), Expr::name(stop));
-        let define = |emitter: &mut Emitter<'k>| {
-            for (window, result) in self.windows.iter().zip(&results) {
-                let result = match result {
-                    Combined::Whole(result) => result.result(Some(&slot)),
-                    Combined::Parts(parts, strided) => {
-                        few(emitter, kernel, window.id, parts, *strided, &slot)
-                    }
-                };
-                emitter.define(window.id, result);
-            }
-        };
         match self.fission(kernel) {
-            Some(fission) => self.divided(emitter, kernel, &fission, &results, (&slot, stretch), define),
-            None => self.along(emitter, &stretch, |emitter| {
-                define(emitter);
+            Some(fission) => {
+                let left = self.left(emitter, kernel, &results, (start, stop));
+                self.divided(emitter, kernel, &fission, left, (start, stop));
+            }
+            None => self.along(emitter, (start, stop), |emitter| {
+                self.define(emitter, kernel, &results, start);
                 emitter.store_all(kernel);
             }),
         }
+    }
+
+    /// The windows of a stretch, combined: which elements of arrays are those of the position that is bound.
+    pub(super) fn elements<'k>(
+        &self,
+        emitter: &mut Emitter<'k>,
+        of: (&'k Kernel, Option<&'k Border>),
+        stretch: (Var, Var),
+    ) -> Vec<(ValueId, Expr)> {
+        match self.combined(emitter, of, stretch) {
+            Some(results) => self.left(emitter, of.0, &results, stretch),
+            None => {
+                emitter.misfit("no reduction");
+                Vec::new()
+            }
+        }
+    }
+
+    /// Results of a stretch, at most.
+    pub(super) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The reductions that are windows.
+    pub(super) fn ids(&self) -> impl Iterator<Item = ValueId> {
+        self.windows.iter().map(|window| window.id)
+    }
+
+    /// Values of the position that is bound.
+    fn define(&self, emitter: &mut Emitter, kernel: &Kernel, results: &[Combined], start: Var) {
+        let slot = self.slot(start);
+        for (window, result) in self.windows.iter().zip(results) {
+            let result = match result {
+                Combined::Whole(result) => result.result(Some(&slot)),
+                Combined::Parts(parts, strided) => few(emitter, kernel, window.id, parts, *strided, &slot),
+            };
+            emitter.define(window.id, result);
+        }
+    }
+
+    /// The same in arrays, for several loops: the few parts of a window are combined once.
+    fn left<'k>(
+        &self,
+        emitter: &mut Emitter<'k>,
+        kernel: &'k Kernel,
+        results: &[Combined],
+        stretch: (Var, Var),
+    ) -> Vec<(ValueId, Expr)> {
+        let slot = self.slot(stretch.0);
+        let mut own: Vec<(ValueId, Expr)> = Vec::new();
+        let mut parts: Vec<(ValueId, Expr)> = Vec::new();
+        for (window, result) in self.windows.iter().zip(results) {
+            match result {
+                Combined::Whole(result) => own.push((window.id, result.result(Some(&slot)))),
+                Combined::Parts(..) => {
+                    parts.extend(emitter.elements_of(&[window.id], "window", self.length, &slot));
+                }
+            }
+        }
+        if !parts.is_empty() {
+            self.along(emitter, stretch, |emitter| {
+                self.define(emitter, kernel, results, stretch.0);
+                emitter.leave(&parts);
+            });
+        }
+        own.extend(parts);
+        own
     }
 
     /// What the windows combine, in their order. Those that go over the same elements share loops.
@@ -179,36 +260,18 @@ impl Windows {
         emitter: &mut Emitter<'k>,
         kernel: &'k Kernel,
         fission: &Fission,
-        results: &[Combined],
-        (slot, stretch): (&Expr, (Expr, Expr)),
-        define: impl Fn(&mut Emitter<'k>),
+        own: Vec<(ValueId, Expr)>,
+        stretch: (Var, Var),
     ) {
-        // The few parts of a window are combined once.
-        let mut own: Vec<(ValueId, Expr)> = Vec::new();
-        let mut parts: Vec<(ValueId, Expr)> = Vec::new();
-        for (window, result) in self.windows.iter().zip(results) {
-            match result {
-                Combined::Whole(result) => own.push((window.id, result.result(Some(slot)))),
-                Combined::Parts(..) => {
-                    parts.extend(emitter.elements_of(&[window.id], "window", self.length, slot));
-                }
-            }
-        }
-        if !parts.is_empty() {
-            self.along(emitter, &stretch, |emitter| {
-                define(emitter);
-                emitter.leave(&parts);
-            });
-        }
-        own.extend(parts);
         let mut elements = own.clone();
-        elements.extend(fission.emit(emitter, kernel, slot, self.length, &mut |emitter, body| {
-            self.along(emitter, &stretch, |emitter| {
+        let slot = self.slot(stretch.0);
+        elements.extend(fission.emit(emitter, kernel, &slot, self.length, &mut |emitter, body| {
+            self.along(emitter, stretch, |emitter| {
                 emitter.find(&own);
                 body(emitter);
             });
         }));
-        self.along(emitter, &stretch, |emitter| {
+        self.along(emitter, stretch, |emitter| {
             emitter.find(&elements);
             emitter.values_before_stores(kernel);
             emitter.store_all(kernel);
@@ -238,7 +301,7 @@ impl Windows {
     fn along<'k>(
         &self,
         emitter: &mut Emitter<'k>,
-        (from, to): &(Expr, Expr),
+        (from, to): (Var, Var),
         body: impl FnOnce(&mut Emitter<'k>),
     ) {
         emitter.repeat_along(&[self.axis], counting(self.axis, from, to, LoopHint::Simd), body);
@@ -430,11 +493,12 @@ fn few(
     result.result(None)
 }
 
-/// The reduction as a window of the loop over `axis`, if it is worth it.
-fn window(kernel: &Kernel, axis: AxisId, id: ValueId) -> Option<Window> {
+/// The reduction as a window of the loop over `axis`, one of those that a pass goes over if it is one, if it is worth it.
+fn window(kernel: &Kernel, axis: AxisId, swept: &[AxisId], id: ValueId) -> Option<Window> {
     let value = kernel.value(id);
     let ValueOp::Reduce { op, axes, position, .. } = &value.op else { return None };
-    let is_free = value.axes.iter().all(|axis| kernel.axis(*axis).kind == AxisKind::Map);
+    let is_bound = |axis: &AxisId| kernel.axis(*axis).kind == AxisKind::Map || swept.contains(axis);
+    let is_free = value.axes.iter().all(is_bound);
     if !is_free || !value.axes.contains(&axis) || axes.iter().any(|&axis| kernel.axis(axis).is_argument) {
         return None;
     }
@@ -449,7 +513,7 @@ fn window(kernel: &Kernel, axis: AxisId, id: ValueId) -> Option<Window> {
         false => None,
     };
     let guard = match sliding {
-        None => Guard::of(kernel, axis, id, strided),
+        None => Guard::of(kernel, (axis, swept), id, strided),
         Some(_) => Ok(None),
     };
     let (strided, guard) = match guard {

@@ -118,6 +118,10 @@ pub fn is_in_thread(positions: u64, is_window: impl FnOnce() -> bool) -> bool {
     positions <= IN_THREAD || may_be_window(positions) && is_window()
 }
 
+/// Windows along shorter lines of a row are combined where they are used; along others before these loops, in lanes of their own. In lines of
+/// 28 that took two to three times as long, in lines of 128 half of the time: see benches/README.md.
+pub const SHORTEST_OF_WINDOWS: u64 = 64;
+
 /// Elements of a reduction that one thread may do by itself.
 pub const MOST_IN_THREAD: u64 = IN_THREAD_WINDOW;
 

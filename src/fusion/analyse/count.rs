@@ -29,6 +29,9 @@ const SCALAR_STEP: f64 = 2.0;
 /// How many times as long a reduction takes nested in a window as by itself: its loads have the conditions of both.
 const NESTED: f64 = 2.0;
 
+/// How many times as long a far read takes in the loop of a window, beside all that is computed of it there, as in a loop of its own.
+const FAR_IN_WINDOW: f64 = 3.0;
+
 /// Simple operations between two scans that these hide.
 const HIDDEN: f64 = 2.0;
 
@@ -114,6 +117,7 @@ impl Analyser<'_> {
             let slides = node.slides.filter(|_| self.rows(id).is_none() && !evaluation.is_nested);
             let shorter = slides.map_or(1.0, |(combined, _)| match kind {
                 Loop::Windows => combined,
+                Loop::Rows if node.inner as u64 >= share::SHORTEST_OF_WINDOWS => combined,
                 _ => WINDOW_IN_ROW,
             });
             let combined = node.elements as f64 * node.fan * shorter;
@@ -136,6 +140,13 @@ impl Analyser<'_> {
             if is_lone {
                 let read = combined * repeated * facts.figures.far_read;
                 self.add(work, (Loop::Lanes, Role::Hero), read);
+            }
+            if place.0 == Loop::Windows
+                && matches!(self.graph.node(id).op, Op::Gather { .. })
+                && facts.reads.is_far(id)
+            {
+                let read = node.elements as f64 * repeated * facts.figures.far_read;
+                self.add(work, (Loop::Lanes, Role::Hero), read * (FAR_IN_WINDOW - 1.0));
             }
             let is_hoisted = repeated >= SHARED * NESTED * evaluation.unshared;
             if kind == Loop::Windows && evaluation.is_nested && is_hoisted {

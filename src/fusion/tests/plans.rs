@@ -129,16 +129,35 @@ fn what_is_costly_before_a_reduction_has_a_loop_of_its_own() {
 }
 
 #[test]
-fn windows_in_rows_are_not_made_of_shorter_ones() {
-    let kernels_of = |size: usize| {
+fn windows_in_rows_are_made_of_shorter_ones() {
+    let kernels_of = |size: usize, axis: usize| {
         let mut s = Sketch::new();
         let x = s.input([1000, 400], DType::F32);
         let windows = s.window(x, 1, size, 1);
         let most = s.reduce(ReduceOp::Max, windows, [2]);
-        let sum = s.reduce(ReduceOp::Sum, most, [1]);
+        let sum = s.reduce(ReduceOp::Sum, most, [axis]);
         kernels(&s.outputs([sum]), &TargetFigures::CPU)
     };
-    assert_eq!([3, 60].map(kernels_of), [1, 2]);
+    // Columns have no loop before theirs.
+    assert_eq!([(3, 1), (60, 1), (3, 0), (60, 0)].map(|(size, axis)| kernels_of(size, axis)), [1, 1, 1, 2]);
+}
+
+#[test]
+fn a_core_looks_up_what_windows_combine_before() {
+    // Squares of 2 x 2 of what each element looks up by itself, and of what whole rows look up.
+    let kernels_of = |columns: usize| {
+        let mut s = Sketch::new();
+        let (x, index) = (s.input([64, 1024], DType::F32), s.input([64, columns], DType::I64));
+        let index = s.expand(index, [64, 56 * 56]);
+        let found = s.op(Op::Gather { axis: 1 }, &[x, index], [64, 56 * 56], DType::F32);
+        let image = s.reshape(found, [64, 56, 56]);
+        let windows = s.window(image, 1, 2, 2);
+        let windows = s.window(windows, 2, 2, 2);
+        let most = s.reduce(ReduceOp::Max, windows, [3, 4]);
+        let graph = s.outputs([most]);
+        [TargetFigures::CPU, TargetFigures::CUDA].map(|figures| kernels(&graph, &figures))
+    };
+    assert_eq!((kernels_of(56 * 56), kernels_of(1)), ([2, 1], [1, 1]));
 }
 
 /// Layers of so many inputs and outputs, with a tanh behind each.

@@ -41,7 +41,7 @@ impl<'k> Partials<'_, 'k> {
             emitter.using(&border.inside, |emitter| in_registers(emitter, &border.inside));
         };
         // Where all that the loops read is inside, which is nearly everywhere.
-        match guard.everywhere(kernel) {
+        match guard.everywhere(kernel, self.all().0) {
             None => self.in_memory(emitter, kernel, along),
             Some(rows) if rows.is_empty() => inside(emitter),
             Some(rows) => {

@@ -54,7 +54,7 @@ impl Guard {
     /// That of all conditions below a window, if they are one, which the loops and the position within the window decide.
     pub(super) fn of(
         kernel: &Kernel,
-        axis: AxisId,
+        (axis, swept): (AxisId, &[AxisId]),
         id: ValueId,
         strided: Option<Strided>,
     ) -> Result<Option<Guard>, NoGuard> {
@@ -76,7 +76,9 @@ impl Guard {
             return Err(NoGuard);
         }
         // What a reduction further in decides is not known before its loop.
-        let is_inner = |axis: &AxisId| kernel.axis(*axis).kind == AxisKind::Reduce && !own.contains(axis);
+        let is_inner = |axis: &AxisId| {
+            kernel.axis(*axis).kind == AxisKind::Reduce && !own.contains(axis) && !swept.contains(axis)
+        };
         let mut guard = Guard { rows: Vec::new(), columns: None };
         // Nor is a position of what is computed at each result.
         let of_result =
@@ -102,10 +104,12 @@ impl Guard {
     }
 
     /// What holds where the loops' conditions do at all of their positions; `None` if that is not known, or nowhere.
-    pub(super) fn everywhere(&self, kernel: &Kernel) -> Option<Vec<Bound>> {
+    pub(super) fn everywhere(&self, kernel: &Kernel, loops: &[AxisId]) -> Option<Vec<Bound>> {
         let mut all = Vec::new();
+        let mut others = kernel.axes_of_kind(AxisKind::Reduce);
+        others.retain(|axis| !loops.contains(axis));
         for bound in &self.rows {
-            match everywhere(kernel, bound, &[])?.simplify(&kernel.ranges()) {
+            match everywhere(kernel, bound, &others)?.simplify(&kernel.ranges()) {
                 BoundTruth::Always => {}
                 BoundTruth::Never => return None,
                 BoundTruth::Depends(bound) => all.push(bound),
