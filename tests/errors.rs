@@ -527,6 +527,7 @@ fn messages_of_every_operation() {
         computing::spectra,
         computing::sequences,
         named::further_arguments,
+        named::names,
         questions,
         refusals,
     ] {

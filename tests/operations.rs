@@ -64,7 +64,7 @@ fn rows_are_well_formed() {
 // --- Every public method has a row ---
 
 /// Methods that give a tensor and record no operation, or only a part of one that has a row.
-const NO_ROW: [(&str, &str); 17] = [
+const NO_ROW: [(&str, &str); 18] = [
     ("from_vec", "data"),
     ("from_slice", "data"),
     ("from_bytes", "data"),
@@ -73,6 +73,7 @@ const NO_ROW: [(&str, &str); 17] = [
     ("pin", "copies to other memory"),
     ("donate", "gives memory up"),
     ("nonzero", "evaluates how many there are"),
+    ("argwhere", "evaluates how many there are"),
     ("masked_select", "evaluates how many there are"),
     ("unique", "evaluates how many there are"),
     ("unique_inverse", "evaluates how many there are"),
@@ -303,6 +304,7 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 7] = [
             "grid_sample",
             "histc",
             "masked_scatter",
+            "multilabel_margin_loss",
             "nll_loss",
             "nll_loss_with",
             "pdist",
@@ -354,6 +356,8 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 7] = [
     (
         "axes of less than 3 positions, and results some positions apart",
         &[
+            "addmv",
+            "addr",
             "affine_grid",
             "cross",
             "diff",

@@ -45,11 +45,16 @@ operations! {
     randn_with(dtype;) Floats -> Same, NORMAL, "Of the standard normal distribution, of any float dtype.": "" => Tensor::randn_with([13, 5], dtype, 42);
     rand_like(a: SMALL) Floats -> Same, Exact, "Uniform in [0, 1), in a tensor's shape and dtype.": "" => a.rand_like(42);
     randn_like(a: SMALL) Floats -> Same, NORMAL, "Normal, in a tensor's shape and dtype.": "" => a.randn_like(42);
+    normal(a: SMALL.shape(&[5, 1]), b: SMALL.shape(&[40])) Floats -> Same, NORMAL, "Normal, each with its own mean and deviation.": "" => Tensor::normal(a, b, 42), "" => Tensor::normal(1.5, b, 42);
     randint(_dtype;) All -> Fixed(DType::I64), Exact, "Integers, all equally likely.": "" => Tensor::randint(-3, 9, [13, 5], 42);
+    randint_like(a: SMALL) Numbers -> Same, Exact, "Integers in a tensor's shape and dtype.": "" => a.randint_like(0, 9, 42);
     randperm(_dtype;) All -> Fixed(DType::I64), Exact, "The numbers below n in random order.": "" => Tensor::randperm(13, 42);
     bernoulli(a: PROBABILITY) Floats -> Same, Exact, "1 with a probability, else 0.": "" => a.bernoulli(42);
     multinomial(a: PROBABILITY.shape(&[5, 9])) Floats -> Fixed(DType::I64), Exact, "Classes drawn by their weights.": "" => a.multinomial(20, true, 42), "" => a.multinomial(3, false, 42);
     dropout(a: ANY) Floats -> Same, Exact, "0 with a probability, else scaled.": "" => a.dropout(0.3, 42);
+    dropout1d(a: SMALL.shape(&[3, 4, 40])) Floats -> Same, Exact, "`dropout` of channels.": "" => a.dropout1d(0.3, 42);
+    dropout2d(a: SMALL.shape(&[3, 4, 2, 5])) Floats -> Same, Exact, "`dropout` of the channels of images.": "" => a.dropout2d(0.3, 42);
+    dropout3d(a: SMALL.shape(&[3, 4, 2, 2, 5])) Floats -> Same, Exact, "`dropout` of the channels of volumes.": "" => a.dropout3d(0.3, 42);
     gumbel_softmax(a: SMALL.shape(&[4, 37])) Floats -> Same, NORMAL, "Shares near those of classes drawn by logits.": "" => a.gumbel_softmax(0.7, false, -1, 42), "" => a.gumbel_softmax(2.0, true, 0, 42);
     alpha_dropout(a: ANY) Floats -> Same, Exact, "`dropout` for selu.": "" => a.alpha_dropout(0.3, 42);
 }

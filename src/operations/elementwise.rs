@@ -1,9 +1,9 @@
 //! Elementwise operations.
 
 use super::row::Accuracy::{Exact, Near, Ulps};
-use super::row::Gives::{Float, Same};
+use super::row::Gives::{Fixed, Float, Same};
 use super::row::{ANY, Group, MASK, SMALL, TRUTH, UNIT, operations};
-use crate::{Rounding, Tensor};
+use crate::{DType, Rounding, Tensor};
 
 operations! {
     /// Of one tensor.
@@ -46,7 +46,11 @@ operations! {
     lgamma(a: ANY) All -> Float, Near { relative: 8.0, absolute: 8.0 }, "The logarithm of the absolute value of the gamma function.": "torch.lgamma(a)" => a.lgamma();
     digamma(a: ANY) All -> Float, Near { relative: 8.0, absolute: 8.0 }, "The derivative of lgamma.": "torch.digamma(a)" => a.digamma();
     i0(a: ANY) All -> Float, Ulps(8), "The modified Bessel function of order 0.": "torch.i0(a)" => a.i0();
+    i0e(a: ANY) All -> Float, Ulps(16), "`exp(-|x|) * i0(x)`.": "torch.special.i0e(a)" => a.i0e();
     ndtr(a: ANY) All -> Float, Near { relative: 8.0, absolute: 8.0 }, "The share of a normal distribution below x.": "(torch.special.erfc((a if a.dtype == torch.float64 else a.float()) * -(0.5 ** 0.5)) * 0.5).to(as_float(a).dtype)" => a.ndtr();
+    log_ndtr(a: ANY) All -> Float, Near { relative: 16.0, absolute: 8.0 }, "The logarithm of ndtr.": "torch.special.log_ndtr(a)" => a.log_ndtr();
+    ndtri(a: UNIT) All -> Float, Near { relative: 16.0, absolute: 8.0 }, "The inverse of ndtr.": "torch.special.ndtri(a)" => a.ndtri(), "torch.special.ndtri(a * 1e-5)" => (a * 1e-5).ndtri(), "torch.special.ndtri(a * -1.5)" => (a * -1.5).ndtri();
+    erfcx(a: ANY) All -> Float, Ulps(32), "`exp(x²) * erfc(x)`.": "torch.special.erfcx(a)" => a.erfcx();
     logit(a: UNIT) All -> Float, Near { relative: 8.0, absolute: 8.0 }, "`log(x / (1 - x))`.": "torch.logit(a)" => a.logit();
     sinc(a: ANY) All -> Float, Near { relative: 4.0, absolute: 2.0 }, "`sin(πx) / (πx)`.": "torch.sinc(a)" => a.sinc();
     deg2rad(a: ANY) All -> Float, Exact, "Radians of degrees.": "torch.deg2rad(a)" => a.deg2rad();
@@ -69,6 +73,8 @@ operations! {
     remainder(a: ANY, b: ANY) Numbers -> Same, Exact, "The remainder with the divisor's sign; an integer by zero is 0.": "torch.remainder(a, b)" => a.remainder(b);
     pow(a: ANY, b: ANY) Numbers -> Same, Ulps(8), "a to the power b.": "torch.pow(a, b)" => a.pow(b), "torch.pow(a, 0.5)" => a.pow(0.5), "torch.pow(a, -0.5)" => a.pow(-0.5), "torch.pow(a, 3)" => a.pow(3), "torch.pow(a, 4)" => a.pow(4);
     rpow(a: ANY, b: ANY) Numbers -> Same, Ulps(8), "b to the power a.": "torch.pow(b, a)" => a.rpow(b), "torch.pow(2.5, a)" => a.rpow(2.5);
+    float_power(a: ANY, b: SMALL) All -> Fixed(DType::F64), Ulps(8), "a to the power b in F64.": "torch.float_power(a, b)" => a.float_power(b), "torch.float_power(a, -2)" => a.float_power(-2), "torch.float_power(a, 0.5)" => a.float_power(0.5);
+    ldexp(a: SMALL, b: SMALL) All -> Float, Ulps(4), "`a * 2^b`.": "torch.ldexp(a, b)" => a.ldexp(b), "torch.ldexp(a, torch.tensor(3))" => a.ldexp(3);
     maximum(a: ANY, b: ANY) All -> Same, Exact, "The larger; NaN if either is.": "torch.maximum(a, b)" => a.maximum(b);
     minimum(a: ANY, b: ANY) All -> Same, Exact, "The smaller; NaN if either is.": "torch.minimum(a, b)" => a.minimum(b);
     atan2(a: ANY, b: ANY) All -> Float, Ulps(3), "The angle of the point (b, a).": "torch.atan2(a, b)" => a.atan2(b);

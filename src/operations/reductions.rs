@@ -37,6 +37,7 @@ operations! {
     std_keepdim(a: BOX) Floats -> Same, CLOSE, "`std` that keeps the axes.": "torch.std(a, 1, correction=0, keepdim=True)" => a.std_keepdim(1, 0);
     norm(a: BOX) Floats -> Same, CLOSE, "The p-norm.": "torch.linalg.vector_norm(a, 2, dim=-1)" => a.norm(-1, 2.0), "torch.linalg.vector_norm(a, 3, dim=0)" => a.norm(0, 3.0), "torch.linalg.vector_norm(a, float('inf'), dim=(0, 1))" => a.norm([0, 1], f64::INFINITY), "torch.linalg.vector_norm(a, 0, dim=1)" => a.norm(1, 0.0);
     norm_keepdim(a: BOX) Floats -> Same, CLOSE, "`norm` that keeps the axes.": "torch.linalg.vector_norm(a, 2, dim=1, keepdim=True)" => a.norm_keepdim(1, 2.0);
+    dist(a: SMALL.shape(&[4, 9]), b: SMALL.shape(&[9])) Floats -> Same, CLOSE, "The norm of the difference.": "torch.dist(a, b)" => a.dist(b, 2.0), "torch.dist(a, b, 1)" => a.dist(b, 1.0), "torch.dist(a, b, np.inf)" => a.dist(b, f64::INFINITY), "torch.dist(a, b, 0)" => a.dist(b, 0.0);
     logsumexp(a: BOX) All -> Float, CLOSE, "`log(sum(exp(x)))`.": "torch.logsumexp(a if a.is_floating_point() else a.float(), -1)" => a.logsumexp(-1);
     logsumexp_keepdim(a: BOX) All -> Float, CLOSE, "`logsumexp` that keeps the axes.": "torch.logsumexp(a if a.is_floating_point() else a.float(), 1, keepdim=True)" => a.logsumexp_keepdim(1);
     nansum(a: BOX) All -> Sum, Exact, "The sum of what is not NaN.": "torch.nansum(a, -1)" => a.nansum(-1);

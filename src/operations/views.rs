@@ -36,6 +36,14 @@ operations! {
     i(a: BOX) All -> Same, Exact, "A part, as NumPy's brackets.": "a[1:, 2, None, :].flip(-1)" => a.i(s![1.., 2, None, ..;-1]), "a[..., -1]" => a.i([Index::Ellipsis, Index::At(-1)]);
     rot90(a: BOX) All -> Same, Exact, "Turned by quarters.": "torch.rot90(a, 1, (0, 1))" => a.rot90(1, [0, 1]), "torch.rot90(a, -1, (1, 2))" => a.rot90(-1, [1, 2]);
     roll(a: BOX) All -> Same, Exact, "Shifted around a dimension.": "torch.roll(a, 2, 1)" => a.roll(2, 1), "torch.roll(a, -7, 2)" => a.roll(-7, 2), "torch.roll(a, (1, -2), (0, 2))" => a.roll([1, -2], [0, 2]), "torch.roll(a, 7)" => a.roll(7, ()), "torch.roll(a, -1)" => a.roll(-1, Vec::<isize>::new());
+    fliplr(a: BOX) All -> Same, Exact, "The second axis reversed.": "torch.fliplr(a)" => a.fliplr();
+    flipud(a: BOX) All -> Same, Exact, "The first axis reversed.": "torch.flipud(a)" => a.flipud();
+    atleast_1d(a: BOX) All -> Same, Exact, "At least one dimension.": "torch.atleast_1d(a)" => a.atleast_1d(), "torch.atleast_1d(a[0, 0, 0])" => a.select(0, 0).select(0, 0).select(0, 0).atleast_1d();
+    atleast_2d(a: BOX) All -> Same, Exact, "At least two dimensions.": "torch.atleast_2d(a[0, 0])" => a.select(0, 0).select(0, 0).atleast_2d(), "torch.atleast_2d(a[0, 0, 0])" => a.select(0, 0).select(0, 0).select(0, 0).atleast_2d();
+    atleast_3d(a: BOX) All -> Same, Exact, "At least three dimensions.": "torch.atleast_3d(a[0])" => a.select(0, 0).atleast_3d(), "torch.atleast_3d(a[0, 0])" => a.select(0, 0).select(0, 0).atleast_3d(), "torch.atleast_3d(a[0, 0, 0])" => a.select(0, 0).select(0, 0).select(0, 0).atleast_3d();
+    expand_as(a: SMALL.shape(&[4, 1]), b: SMALL.shape(&[2, 4, 3])) All -> Same, Exact, "Repeated to another tensor's shape.": "a.expand_as(b)" => a.expand_as(b);
+    reshape_as(a: SMALL.shape(&[4, 6]), b: SMALL.shape(&[2, 3, 4])) All -> Same, Exact, "In another tensor's shape.": "a.reshape_as(b)" => a.reshape_as(b);
+    broadcast_tensors(a: SMALL.shape(&[4, 1]), b: SMALL.shape(&[2, 1, 3])) All -> Same, Exact, "Repeated to the shape of all.": "torch.broadcast_tensors(a, b)" => Tensor::broadcast_tensors(&[a, b]);
     fftshift(a: BOX) All -> Same, Exact, "The frequency 0 in the middle.": "torch.fft.fftshift(a, 2)" => a.fftshift(2), "torch.fft.fftshift(a)" => a.fftshift(..);
     ifftshift(a: BOX) All -> Same, Exact, "The frequency 0 in front again.": "torch.fft.ifftshift(a, (0, 2))" => a.ifftshift([0, 2]);
     repeat(a: BOX) All -> Same, Exact, "Copies side by side.": "a.repeat(2, 1, 3)" => a.repeat([2, 1, 3]), "a.repeat(2, 1, 1, 1)" => a.repeat([2, 1, 1, 1]);
@@ -44,6 +52,7 @@ operations! {
     diagonal(a: BOX) All -> Same, Exact, "A diagonal of two dimensions.": "a.diagonal(1, 0, 2)" => a.diagonal(1, 0, 2), "a.diagonal(-2, 1, 2)" => a.diagonal(-2, 1, 2);
     diag_embed(a: SMALL.shape(&[2, 3])) All -> Same, Exact, "Matrices of their diagonals.": "torch.diag_embed(a)" => a.diag_embed(0), "torch.diag_embed(a, -2)" => a.diag_embed(-2);
     diag(a: SMALL.shape(&[4, 7])) All -> Same, Exact, "A diagonal, or the matrix of one.": "torch.diag(a, 1)" => a.diag(1), "torch.diag(a[0], -1)" => a.select(0, 0).diag(-1);
+    diagflat(a: SMALL.shape(&[2, 3])) All -> Same, Exact, "The matrix of all elements on a diagonal.": "torch.diagflat(a, -1)" => a.diagflat(-1), "torch.diagflat(a[0, 0], 1)" => a.select(0, 0).select(0, 0).diagflat(1);
     kron(a: SMALL.shape(&[2, 3]), b: SMALL.shape(&[4])) All -> Same, Exact, "Kronecker's product.": "torch.kron(a, b)" => a.kron(b);
     unfold2d(a: SMALL.shape(&[2, 3, 7, 9])) All -> Same, Exact, "Windows of images as columns.": "F.unfold(a, (3, 2), (1, 2), (1, 0), (2, 1))" => a.unfold2d((3, 2), Conv2d::new().dilation((1, 2)).padding((1, 0)).stride((2, 1)));
     fold2d(a: SMALL.shape(&[2, 12, 15])) Numbers -> Same, Exact, "Columns added up to images.": "F.fold(a, (6, 7), (3, 2), (1, 2), (1, 0), (2, 1))" => a.fold2d((6, 7), (3, 2), Conv2d::new().dilation((1, 2)).padding((1, 0)).stride((2, 1)));
@@ -86,5 +95,6 @@ operations! {
     index_fill(a: BOX, index: Input::new(Elements::Below(6), Some(DType::I64)).shape(&[3])) All -> Same, Exact, "A number at the positions that an index names.": "a.index_fill(1, index, 3)" => a.index_fill(1, index, 3), "a.index_fill(1, index - 6, 3)" => a.index_fill(1, &(index - 6), 3), "a[0, 0, 0].index_fill(0, index[:1] * 0, 3)" => a.select(0, 0).select(0, 0).select(0, 0).index_fill(0, &(index.slice(0, ..1) * 0), 3);
     index_copy(a: BOX, index: Input::new(Elements::Below(6), Some(DType::I64)).shape(&[9]), b: SMALL.shape(&[4, 9, 5])) All -> Same, Exact, "Other values at the positions that an index names.": "a.index_copy(1, index, b)" => a.index_copy(1, index, b);
     index_put(a: BOX, i: Input::new(Elements::Below(4), Some(DType::I64)).shape(&[3, 1]), j: Input::new(Elements::Below(6), Some(DType::I64)).shape(&[2]), b: SMALL.shape(&[2, 1])) All -> Same, Exact, "Other values at positions along the first axes.": "a.index_put((i, j - 6), b)" => a.index_put(&[i, &(j - 6)], b, false), "a.index_put((i[:, 0],), b[0])" => a.index_put(&[i.select(1, 0)], &b.select(0, 0), false), "a.index_put((i, j), b, accumulate=True)" => a.index_put(&[i, j], b, true);
+    put(a: BOX, index: Input::new(Elements::Below(120), Some(DType::I64)).shape(&[3, 4]), b: SMALL.shape(&[12])) All -> Same, Exact, "Other values at positions counted through all dimensions.": "a.put(index, b)" => a.put(index, b, false), "a.put(index - 120, b, accumulate=True)" => a.put(&(index - 120), b, true);
     one_hot(a: Input::new(Elements::Below(5), None).shape(&[7, 2])) Integers -> Fixed(DType::I64), Exact, "1 at the position that the element names.": "F.one_hot(a.long(), 5)" => a.one_hot(5);
 }

@@ -22,6 +22,7 @@ mod view;
 pub use arguments::axes::{Axes, Bounds, Dims};
 pub use arguments::element::Element;
 pub use arguments::promotion::{Number, Operand};
+pub use function::clip::clip_grad_norm;
 pub use function::compile::{Compiled, Executable, Traceable, compile};
 pub use function::parallel;
 pub use function::tree::{Arguments, Leaves, Tensors, tree_map};

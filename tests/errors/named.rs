@@ -1,10 +1,63 @@
 //! Bad inputs of what has further arguments, and of what goes by PyTorch's names.
 
 use lazuli::{
-    BinaryCrossEntropy, DType, Fourier, KlDiv, MatrixNorm, NllLoss, QuantileBetween, Reduction, Tensor,
+    BinaryCrossEntropy, DType, Fourier, KlDiv, MatrixNorm, NllLoss, QuantileBetween, Reduction::Mean, Tensor,
 };
 
 use crate::{Page, tensor};
+
+pub fn names(page: &mut Page) {
+    page.section("Further names");
+    let (x, whole) = (tensor(DType::F32, &[3, 4]), tensor(DType::I32, &[3, 4]));
+    let (line, number) = (tensor(DType::F32, &[4]), tensor(DType::F32, &[]));
+    let (labels, bools) = (tensor(DType::I64, &[3]), tensor(DType::Bool, &[3, 4]));
+    mistakes! { page:
+        line.fliplr();
+        number.flipud();
+        line.diagflat(isize::MAX);
+        x.expand_as(&line);
+        x.reshape_as(&line);
+        Tensor::broadcast_tensors(&[&x, &labels]);
+        x.put(&labels, &line, false);
+        x.put(&line, &line, false);
+        x.put(&labels, &labels, true);
+        x.put(&(labels.clone() + 20), tensor(DType::F32, &[3]), true).eval();
+        x.ldexp(&labels);
+        x.float_power(&labels);
+        x.dist(&labels, 2.0);
+        whole.dist(&whole, 2.0);
+        line.addmv(&x, &line, 1, 1);
+        line.addmv(&line, &x, 1, 1);
+        bools.addr(&line, &line, 1, 1);
+        x.addr(&x, &line, 1, 1);
+        x.addbmm(&x, &x, 1, 1);
+        x.addbmm(tensor(DType::F32, &[2, 3, 4]), tensor(DType::F32, &[2, 3, 4]), 1, 1);
+        x.multi_margin_loss(&labels, 3, 1.0, None, Mean);
+        x.multi_margin_loss(&line, 1, 1.0, None, Mean);
+        x.multi_margin_loss(&labels.slice(0, 1..), 1, 1.0, None, Mean);
+        x.multi_margin_loss(&labels, 1, 1.0, Some(&labels), Mean);
+        x.multi_margin_loss(&(labels.clone() + 9), 1, 1.0, None, Mean).eval();
+        number.multilabel_margin_loss(&labels, Mean);
+        x.multilabel_margin_loss(&labels, Mean);
+        whole.multilabel_margin_loss(&whole, Mean);
+        number.multilabel_soft_margin_loss(&number, None, Mean);
+        x.multilabel_soft_margin_loss(&labels, None, Mean);
+        bools.randint_like(0, 2, 1);
+        tensor(DType::U8, &[2]).randint_like(0, 257, 1);
+        Tensor::normal(1.0, 2.0, 3);
+        Tensor::normal(&whole, 2.0, 3);
+        Tensor::normal(&x, &labels, 3);
+        line.dropout1d(0.5, 1);
+        whole.dropout1d(0.5, 1);
+        x.dropout2d(0.5, 1);
+        x.dropout3d(0.5, 1);
+        x.dropout1d(1.5, 1);
+        x.allclose(&labels, 0.0, 0.0, false);
+        x.allclose(&x, -1.0, 0.0, false);
+        x.equal(x.reshape([5]));
+        x.reshape([5]).argwhere();
+    }
+}
 
 pub fn further_arguments(page: &mut Page) {
     page.section("Further arguments");
@@ -23,7 +76,7 @@ pub fn further_arguments(page: &mut Page) {
         whole.binary_cross_entropy_with_logits_with(&whole, &BinaryCrossEntropy::new());
         x.nll_loss_with(&labels, &NllLoss::new().weights(&labels));
         x.nll_loss_with(&line, &NllLoss::new());
-        x.cross_entropy(&x, Reduction::Mean);
+        x.cross_entropy(&x, Mean);
         x.median_keepdim([0, 0]).0;
         none.nanmedian_keepdim(1).1;
         whole.quantile_keepdim(0.5, ..);

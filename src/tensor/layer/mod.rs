@@ -7,6 +7,7 @@ pub(crate) mod grid;
 pub(crate) mod interpolate;
 pub(crate) mod losses;
 mod margins;
+mod multilabel;
 pub(crate) mod norms;
 pub(crate) mod pool;
 mod unpool;

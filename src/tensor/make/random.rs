@@ -4,7 +4,8 @@
 use std::f64::consts::TAU;
 
 use crate::tensor::arguments::call::Call;
-use crate::{DType, Result, Shape, Tensor};
+use crate::tensor::map::operands::cast;
+use crate::{DType, Operand, Result, Scalar, Shape, Tensor};
 
 impl Tensor {
     /// Random `F32` numbers of the standard normal distribution, from the seed and the element's index; see
@@ -66,6 +67,64 @@ impl Tensor {
         })
     }
 
+    /// Random integers from `low` up to, but without, `high`, as [`Tensor::randint`] draws them, with this tensor's shape, dtype and
+    /// device. PyTorch's `randint_like`.
+    ///
+    /// Invalid for bools, for integers that the dtype does not have, and for what [`Tensor::randint`] is.
+    ///
+    /// ```
+    /// use lazuli::{DType, Tensor};
+    /// let x = Tensor::zeros([2, 3], DType::U8).randint_like(0, 256, 42);
+    /// assert_eq!(x.dtype()?, DType::U8);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn randint_like(&self, low: i64, high: i64, seed: u64) -> Tensor {
+        let call = Call::here("randint_like");
+        call.composed(|| {
+            let (shape, dtype) = self.known()?;
+            if dtype == DType::Bool {
+                return call.fail(format!("integers are not bools, got {dtype} {shape}"));
+            }
+            let is_in = |number: i64| !dtype.is_int() || Scalar::from_i64(dtype, number).as_i64() == number;
+            if !is_in(low) || !is_in(high.saturating_sub(1)) {
+                return call
+                    .fail(format!("not all integers from {low} up to, but without, {high} are {dtype}"));
+            }
+            on_its_device(call, self, Tensor::randint(low, high, shape, seed).cast(dtype))
+        })
+    }
+
+    /// Random numbers of normal distributions, each with its own mean and standard deviation, of which one may be a number; the others
+    /// broadcast. In the dtype of the mean, or else of the deviation, which must be a float. PyTorch's `normal`.
+    ///
+    /// Invalid for two numbers: see [`Tensor::randn`]. A negative deviation, which PyTorch refuses, is like a positive one.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let means = Tensor::from([0.0f32, 100.0]);
+    /// let x = Tensor::normal(&means, 0.5, 42).to_vec::<f32>()?;
+    /// assert!(x[0].abs() < 10.0 && (x[1] - 100.0).abs() < 10.0);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn normal(mean: impl Into<Operand>, std: impl Into<Operand>, seed: u64) -> Tensor {
+        let (call, mean, std) = (Call::here("normal"), mean.into(), std.into());
+        call.composed(|| {
+            let first = match (&mean, &std) {
+                (Operand::Tensor(first), _) | (_, Operand::Tensor(first)) => first.clone(),
+                _ => return call.fail("takes a tensor of means or of deviations, got two numbers"),
+            };
+            let dtype = first.known()?.1;
+            call.needs_float(&first)?;
+            let shape = call.broadcast(&[&mean.shape(), &std.shape()])?;
+            let wide = dtype.compute();
+            let random = on_its_device(call, &first, randn(call, shape, wide, seed)?)?;
+            let of = |operand: Operand| cast(call, operand, wide);
+            Ok((random * of(std)? + of(mean)?).cast(dtype))
+        })
+    }
+
     /// 1 with the probability that the element says, else 0, in this tensor's dtype. What is 0 or less, or NaN, is never
     /// 1, and what is 1 or more always: PyTorch refuses probabilities outside of 0 to 1, which here are not looked at
     /// when this is recorded.
@@ -105,12 +164,55 @@ impl Tensor {
     pub fn dropout(&self, p: f64, seed: u64) -> Tensor {
         let call = Call::here("dropout");
         call.composed(|| {
-            let (kept, dtype) = (kept(call, self, p, seed)?, self.known()?.1);
-            let scale = if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) };
-            let none = Tensor::zeros([], dtype);
-            // A product, as in PyTorch: what is not finite stays visible.
-            Ok(self * kept.where_(none.full_like(scale), none))
+            let kept = kept(call, self, p, seed)?;
+            Ok(dropped(self, &kept, p))
         })
+    }
+
+    /// [`Tensor::dropout`] of whole channels, of `[batch, channels, length]` or `[channels, length]`. PyTorch's `dropout1d`.
+    ///
+    /// ```
+    /// use lazuli::{DType, Tensor};
+    /// let x = Tensor::ones([8, 3, 5], DType::F32).dropout1d(0.5, 42);
+    /// assert!(x.sum(-1).to_vec::<f32>()?.iter().all(|&sum| sum == 0.0 || sum == 10.0));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn dropout1d(&self, p: f64, seed: u64) -> Tensor {
+        let call = Call::here("dropout1d");
+        call.composed(|| channels_dropped(call, self, p, seed, [(2, 1), (3, 2)]))
+    }
+
+    /// [`Tensor::dropout`] of whole channels, of images `[batch, channels, height, width]` or, as in PyTorch, of
+    /// `[batch, channels, length]`. PyTorch's `dropout2d`.
+    ///
+    /// J. Tompson et al., "Efficient object localization using convolutional networks", 2015.
+    ///
+    /// ```
+    /// use lazuli::{DType, Tensor};
+    /// let x = Tensor::ones([8, 3, 2, 2], DType::F32).dropout2d(0.5, 42);
+    /// assert!(x.sum([-2, -1]).to_vec::<f32>()?.iter().all(|&sum| sum == 0.0 || sum == 8.0));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn dropout2d(&self, p: f64, seed: u64) -> Tensor {
+        let call = Call::here("dropout2d");
+        call.composed(|| channels_dropped(call, self, p, seed, [(3, 2), (4, 2)]))
+    }
+
+    /// [`Tensor::dropout`] of whole channels, of volumes `[batch, channels, depth, height, width]` or
+    /// `[channels, depth, height, width]`. PyTorch's `dropout3d`.
+    ///
+    /// ```
+    /// use lazuli::{DType, Tensor};
+    /// let x = Tensor::ones([3, 2, 2, 2], DType::F32).dropout3d(0.5, 42);
+    /// assert!(x.sum([-3, -2, -1]).to_vec::<f32>()?.iter().all(|&sum| sum == 0.0 || sum == 16.0));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn dropout3d(&self, p: f64, seed: u64) -> Tensor {
+        let call = Call::here("dropout3d");
+        call.composed(|| channels_dropped(call, self, p, seed, [(4, 1), (5, 2)]))
     }
 
     /// Dropout for [`Tensor::selu`]: each element has the value that is selu's limit with probability `p`, and all are scaled
@@ -195,6 +297,27 @@ fn on_its_device(call: Call, x: &Tensor, like: Tensor) -> Result<Tensor> {
 /// The float dtype in which probabilities are compared: 16 bits are too few.
 fn wide(dtype: DType) -> DType {
     dtype.compute()
+}
+
+/// What a dropout leaves.
+fn dropped(x: &Tensor, kept: &Tensor, p: f64) -> Tensor {
+    let scale = if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) };
+    let none = Tensor::zeros([], x.node.dtype);
+    // A product, as in PyTorch: what is not finite stays visible.
+    x * kept.where_(none.full_like(scale), none)
+}
+
+/// A dropout of whole channels. `first` says for two numbers of dimensions along how many first axes they are.
+fn channels_dropped(call: Call, x: &Tensor, p: f64, seed: u64, first: [(usize, usize); 2]) -> Result<Tensor> {
+    let (shape, dtype) = x.known()?;
+    let rank = shape.rank();
+    let Some(&(_, first)) = first.iter().find(|(own, _)| *own == rank) else {
+        let [(fewer, _), (more, _)] = first;
+        return call.fail(format!("takes {fewer} or {more} dimensions, got {dtype} {shape}"));
+    };
+    let channels: Shape = (0..rank).map(|axis| if axis < first { shape[axis] } else { 1 }).collect();
+    let kept = kept(call, &Tensor::zeros(channels, dtype), p, seed)?;
+    Ok(dropped(x, &kept, p))
 }
 
 /// Which elements a dropout keeps.

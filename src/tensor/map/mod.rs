@@ -8,3 +8,4 @@ pub(crate) mod formula;
 pub(crate) mod operands;
 pub(crate) mod operators;
 mod signs;
+mod special;

@@ -36,6 +36,20 @@ impl Tensor {
         })
     }
 
+    /// [`Tensor::nonzero`] under NumPy's name, which PyTorch has too.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0i32, 7], [2]);
+    /// assert_eq!(x.argwhere()?.to_vec::<i64>()?, [1]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn argwhere(&self) -> Result<Tensor> {
+        let call = Call::here("argwhere");
+        call.compose(|| self.nonzero())
+    }
+
     /// The elements where a mask holds, in order, with one dimension; mask and tensor broadcast. PyTorch's `masked_select`,
     /// NumPy's `x[mask]`.
     ///

@@ -82,6 +82,29 @@ impl Tensor {
         })
     }
 
+    /// The tensor with other values at positions that are counted through all axes (row-major), as to [`Tensor::take`], and of which
+    /// there are as many as of the values, in any shapes. Where several meet, it is the last of them; with `accumulate`, all of them
+    /// are added to what is there. PyTorch's `put`. Dtypes and index out of range: as [`Tensor::index_put`].
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0, 1, 2, 3], [2, 2]);
+    /// let places = Tensor::from([2, -1]);
+    /// assert_eq!(x.put(&places, &Tensor::from([7, 9]), false).to_vec::<i32>()?, [0, 1, 7, 9]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn put(&self, index: impl AsRef<Tensor>, values: impl AsRef<Tensor>, accumulate: bool) -> Tensor {
+        let (call, index, values) = (Call::here("put"), index.as_ref(), values.as_ref());
+        call.composed(|| {
+            let ((shape, _), (at, _), (own, _)) = (self.known()?, index.known()?, values.known()?);
+            if at.elements() != own.elements() {
+                return call.fail(format!("takes as many values as positions, got shapes {own} and {at}"));
+            }
+            Ok(self.ravel().index_put(&[index.ravel()], values.ravel(), accumulate).reshape(shape))
+        })
+    }
+
     /// The tensor with elements of `source`, in order, where a mask holds: PyTorch's `masked_scatter`, NumPy's
     /// `x[mask] = source`. The mask broadcasts to the tensor; elements of the source that are left over are not used.
     ///

@@ -445,7 +445,7 @@ fn axes_of(shape: &Shape, last: &[Label]) -> Vec<Label> {
     (0..batches).rev().map(|back| BATCH + back).chain(last.iter().copied()).collect()
 }
 
-fn has_ranks(call: Call, tensors: [&Tensor; 2], ranks: [usize; 2]) -> Result<()> {
+pub(super) fn has_ranks(call: Call, tensors: [&Tensor; 2], ranks: [usize; 2]) -> Result<()> {
     let ((a, _), (b, _)) = (tensors[0].known()?, tensors[1].known()?);
     match [a.rank(), b.rank()] == ranks {
         true => Ok(()),
@@ -453,7 +453,7 @@ fn has_ranks(call: Call, tensors: [&Tensor; 2], ranks: [usize; 2]) -> Result<()>
     }
 }
 
-fn same_batches(call: Call, a: &Tensor, b: &Tensor) -> Result<()> {
+pub(super) fn same_batches(call: Call, a: &Tensor, b: &Tensor) -> Result<()> {
     let ((own, _), (other, _)) = (a.known()?, b.known()?);
     match own.first() == other.first() {
         true => Ok(()),
@@ -494,7 +494,12 @@ pub(super) fn biased(call: Call, x: Tensor, dtype: DType, bias: Option<&Tensor>)
     Ok((x + bias.cast(dtype.compute())).cast(dtype))
 }
 
-fn added(call: Call, x: &Tensor, [a, b]: [&Tensor; 2], [beta, alpha]: [Number; 2]) -> Result<Tensor> {
+pub(super) fn added(
+    call: Call,
+    x: &Tensor,
+    [a, b]: [&Tensor; 2],
+    [beta, alpha]: [Number; 2],
+) -> Result<Tensor> {
     let dtype = result_type(&[Operand::from(x), Operand::from(a), Operand::from(b)])?;
     for factor in [beta, alpha] {
         if matches!(factor, Number::Float(number) if !dtype.is_float() && number.fract() != 0.0) {

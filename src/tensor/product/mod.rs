@@ -1,5 +1,6 @@
 //! Products of matrices, convolutions and attention: compositions of broadcasting products and sums.
 
+mod added;
 pub(crate) mod attention;
 mod chain;
 mod contraction;

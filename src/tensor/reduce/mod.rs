@@ -1,5 +1,6 @@
 //! What combines the elements along axes.
 
+mod compare;
 mod covariance;
 mod missing;
 pub(crate) mod moments;

@@ -5,6 +5,7 @@ pub(crate) mod border;
 pub(crate) mod copied;
 pub(crate) mod index;
 pub(crate) mod join;
+mod named;
 pub(crate) mod overlap;
 pub(crate) mod rearrange;
 pub(crate) mod slices;

@@ -1,0 +1,278 @@
+//! Functions of probabilities and of Bessel, which are formulas of others in parts of their domain.
+
+use std::f64::consts::{FRAC_1_SQRT_2, PI, TAU};
+
+use super::formula::formula;
+use super::operands::{Rule, float_for};
+use crate::tensor::arguments::call::Call;
+use crate::tensor::reduce::statistics::widened;
+use crate::{DType, Operand, Result, Tensor};
+
+impl Tensor {
+    /// The scaled complementary error function, `exp(x²) * erfc(x)`, which does not underflow. Floats keep their dtype, integers and
+    /// bools give `F32`. PyTorch's `torch.special.erfcx`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0.0f64, 1e8, f64::NEG_INFINITY], [3]).erfcx().to_vec::<f64>()?;
+    /// assert!(x[0] == 1.0 && (x[1] * 1e8 - 0.564_189_583_547_756_3).abs() < 1e-14 && x[2] == f64::INFINITY);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn erfcx(&self) -> Tensor {
+        let call = Call::here("erfcx");
+        call.composed(|| of_floats(self, erfcx))
+    }
+
+    /// The logarithm of [`Tensor::ndtr`], which does not underflow far below 0. Floats keep their dtype, integers and bools give `F32`.
+    /// PyTorch's `torch.special.log_ndtr`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let logarithms = Tensor::from_slice(&[0.0f64, -40.0], [2]).log_ndtr().to_vec::<f64>()?;
+    /// assert!((logarithms[0] + std::f64::consts::LN_2).abs() < 1e-15 && (logarithms[1] + 804.608_442).abs() < 1e-5);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn log_ndtr(&self) -> Tensor {
+        let call = Call::here("log_ndtr");
+        call.composed(|| {
+            of_floats(self, |x| {
+                let is_low = x.lt(-1.0);
+                // Neither formula is computed where it does not count: its slope would be.
+                let low = is_low.where_(x, -1.0) * FRAC_1_SQRT_2;
+                let high = is_low.where_(-1.0, x) * FRAC_1_SQRT_2;
+                let below = (erfcx(&-&low) * 0.5).log() - &low * &low;
+                is_low.where_(below, (high.erfc() * -0.5).log1p())
+            })
+        })
+    }
+
+    /// The number that a normal distribution has such a share below: the inverse of [`Tensor::ndtr`]. Infinite at 0 and 1, NaN beyond.
+    /// Floats keep their dtype, integers and bools give `F32`. PyTorch's `torch.special.ndtri`.
+    ///
+    /// S. L. Moshier, Cephes Math Library, 1984.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let quantiles = Tensor::from_slice(&[0.0f64, 0.5, 0.975, 1.0], [4]).ndtri().to_vec::<f64>()?;
+    /// assert!(quantiles[1] == 0.0 && (quantiles[2] - 1.959_963_984_540_054).abs() < 1e-14);
+    /// assert_eq!((quantiles[0], quantiles[3]), (f64::NEG_INFINITY, f64::INFINITY));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn ndtri(&self) -> Tensor {
+        let call = Call::here("ndtri");
+        call.composed(|| of_floats(self, ndtri))
+    }
+
+    /// The modified Bessel function of order 0, scaled so that it does not overflow: `exp(-|x|) * i0(x)`. Floats keep their dtype,
+    /// integers and bools give `F32`. PyTorch's `torch.special.i0e`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0.0f64, 1e4], [2]).i0e().to_vec::<f64>()?;
+    /// assert!(x[0] == 1.0 && (x[1] - 0.003_989_472_672_0).abs() < 1e-11);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn i0e(&self) -> Tensor {
+        let call = Call::here("i0e");
+        call.composed(|| {
+            of_floats(self, |x| {
+                let x = x.abs();
+                let small = x.minimum(ASYMPTOTIC);
+                let large = x.maximum(ASYMPTOTIC);
+                // Hankel's asymptotic series of exp(-x) i0(x) sqrt(2πx).
+                let inverse = large.reciprocal();
+                let series = polynomial(&inverse, &hankel());
+                x.gt(ASYMPTOTIC).where_(series / (large * TAU).sqrt(), (-&small).exp() * small.i0())
+            })
+        })
+    }
+
+    /// `x * 2^exponent`, without overflow or underflow on the way. In the promoted dtype, `F32` if that is no float; shapes broadcast.
+    /// PyTorch's and NumPy's `ldexp`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.5f32, 3.0, 1e-30], [3]);
+    /// assert_eq!(x.ldexp(&Tensor::from([2, -1, 0])).to_vec::<f32>()?, [6.0, 1.5, 1e-30]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn ldexp(&self, exponent: impl Into<Operand>) -> Tensor {
+        let (call, operands) = (Call::here("ldexp"), [self.into(), exponent.into()]);
+        call.composed(|| {
+            let dtype = Rule::Float.dtype(call, &operands)?;
+            // From the least number to the largest it is no further.
+            let most = if dtype == DType::F64 { 2200.0 } else { 360.0 };
+            formula(call, Rule::Float, operands, |[x, exponent]| {
+                // In three steps, each of which is a number of the dtype.
+                let exponent = exponent.clamp(-most, most);
+                let third = (&exponent * (1.0 / 3.0)).trunc();
+                let rest = exponent - &third - &third;
+                let step = third.exp2();
+                x * &step * rest.exp2() * step
+            })
+        })
+    }
+
+    /// `self` to the power `other` in `F64`, to which both are converted. Shapes broadcast. PyTorch's `float_power`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[2i32, -1], [2]);
+    /// assert_eq!(x.float_power(-1).to_vec::<f64>()?, [0.5, -1.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn float_power(&self, other: impl Into<Operand>) -> Tensor {
+        let (call, other) = (Call::here("float_power"), other.into());
+        call.composed(|| {
+            let base = self.cast(DType::F64);
+            Ok(match other {
+                Operand::Tensor(other) => base.pow(other.cast(DType::F64)),
+                Operand::Number(other) => base.pow(other.to_scalar(DType::F64).as_f64()),
+            })
+        })
+    }
+}
+
+/// Of floats in the dtype of their arithmetic, rounded once; of others in `F32`.
+fn of_floats(x: &Tensor, f: impl FnOnce(&Tensor) -> Tensor) -> Result<Tensor> {
+    let dtype = x.known()?.1;
+    widened(&x.cast(float_for(dtype)), f)
+}
+
+/// The polynomial with these coefficients, that of the highest power last.
+fn polynomial(x: &Tensor, coefficients: &[f64]) -> Tensor {
+    let highest = coefficients.last().copied().unwrap_or(0.0);
+    let first = x.full_like(highest);
+    coefficients.iter().rev().skip(1).fold(first, |sum, &coefficient| sum * x + coefficient)
+}
+
+/// Where the series of [`Tensor::i0e`] is exact to the last bits, and its other formula has not overflowed.
+const ASYMPTOTIC: f64 = 80.0;
+
+/// `((2k - 1)!!)² / (k! 8^k)` for k from 0.
+fn hankel() -> Vec<f64> {
+    let mut coefficients = vec![1.0];
+    for k in 1..11 {
+        let k = f64::from(k);
+        let before = coefficients.last().copied().unwrap_or(1.0);
+        coefficients.push(before * (2.0 * k - 1.0).powi(2) / (8.0 * k));
+    }
+    coefficients
+}
+
+/// Of floats that compute.
+fn erfcx(x: &Tensor) -> Tensor {
+    // From here on the asymptotic series is exact to the last bits; erfc is still a normal number.
+    let limit = if x.node.dtype == DType::F64 { 25.0 } else { 8.0 };
+    // Below -30 the result is infinite.
+    let small = x.clamp(-30.0, limit);
+    // The square in two parts, of which the first is exact: the error of one would be as many times larger as it is.
+    let head = (&small * 16.0).trunc() * (1.0 / 16.0);
+    let rest = (&small - &head) * (&small + &head);
+    let product = (head.square()).exp() * rest.exp() * small.erfc();
+    let large = x.maximum(limit);
+    let inverse = large.square().reciprocal() * 0.5;
+    // (-1)^k (2k - 1)!! of the powers of 1 / (2x²).
+    let mut coefficients = vec![1.0];
+    for k in 1..10 {
+        let before = coefficients.last().copied().unwrap_or(1.0);
+        coefficients.push(-before * f64::from(2 * k - 1));
+    }
+    let series = polynomial(&inverse, &coefficients) * (1.0 / PI.sqrt()) / large;
+    x.gt(limit).where_(series, product)
+}
+
+/// Of floats that compute.
+fn ndtri(p: &Tensor) -> Tensor {
+    let tail = (-2.0f64).exp();
+    let is_upper = p.gt(1.0 - tail);
+    let is_tail = is_upper.logical_or(p.lt(tail));
+    let is_inside = p.gt(0.0).logical_and(p.lt(1.0));
+    // No formula is computed where it does not count: its slope would be.
+    let own = is_upper.where_(1.0 - p, p);
+    let far = is_tail.logical_and(&is_inside).where_(&own, 0.1);
+    let near = is_tail.where_(0.5, p) - 0.5;
+    let square = near.square();
+    let quotient = polynomial(&square, &P0) / polynomial(&square, &Q0);
+    let middle = (&near + &near * (square * quotient)) * TAU.sqrt();
+    let root = (far.log() * -2.0).sqrt();
+    let inverse = root.reciprocal();
+    let first = &root - root.log() * &inverse;
+    let quotient = |p: &[f64], q: &[f64]| polynomial(&inverse, p) / polynomial(&inverse, q);
+    let correction = &inverse * root.lt(8.0).where_(quotient(&P1, &Q1), quotient(&P2, &Q2));
+    let distance = first - correction;
+    let found = is_tail.where_(is_upper.where_(&distance, -&distance), middle);
+    let ends =
+        p.eq(0.0).where_(f64::NEG_INFINITY, p.eq(1.0).where_(f64::INFINITY, found.full_like(f64::NAN)));
+    is_inside.where_(found, ends)
+}
+
+// Rational functions of Cephes' `ndtri`, lowest power first.
+const P0: [f64; 5] = [
+    -1.239_165_838_673_812_580_16,
+    13.931_260_938_727_967_950_3,
+    -56.676_285_746_907_029_343_9,
+    98.001_075_418_599_966_153_6,
+    -59.963_350_101_410_789_526_7,
+];
+const Q0: [f64; 9] = [
+    -1.183_316_211_213_300_031_42,
+    15.905_622_512_621_169_551_5,
+    -82.037_225_616_833_333_991_2,
+    200.260_212_380_060_660_359,
+    -225.462_687_854_119_370_527,
+    86.360_242_139_089_059_057_5,
+    4.676_279_128_988_815_384_53,
+    1.954_488_583_381_417_598_34,
+    1.0,
+];
+const P1: [f64; 9] = [
+    -8.574_567_851_546_854_136_11e-4,
+    -3.504_246_268_278_482_034_18e-2,
+    -1.402_560_791_713_544_958_75e-1,
+    2.186_633_068_507_902_675_39,
+    14.684_956_192_885_802_401_4,
+    44.080_507_389_320_083_470_0,
+    57.162_819_224_642_128_816_2,
+    31.525_109_459_989_386_615_4,
+    4.055_448_923_059_624_199_23,
+];
+const Q1: [f64; 9] = [
+    -9.332_594_808_954_574_273_72e-4,
+    -3.808_064_076_915_782_771_94e-2,
+    -1.421_829_228_547_877_885_74e-1,
+    2.504_649_462_083_094_159_79,
+    15.042_538_569_290_750_340_8,
+    41.317_203_825_467_203_044_0,
+    45.390_763_512_887_921_058_4,
+    15.779_988_325_646_674_973_1,
+    1.0,
+];
+const P2: [f64; 9] = [
+    6.239_745_391_849_832_937_30e-9,
+    2.658_069_746_867_375_508_32e-6,
+    3.015_815_535_082_354_160_07e-4,
+    1.237_166_348_178_200_213_58e-2,
+    2.014_853_895_491_790_815_38e-1,
+    1.333_034_608_158_075_423_89,
+    3.938_810_252_924_744_434_15,
+    6.915_228_890_689_842_116_95,
+    3.237_748_917_769_460_359_70,
+];
+const Q2: [f64; 9] = [
+    6.790_194_080_099_812_744_25e-9,
+    2.892_478_647_453_806_839_36e-6,
+    3.280_144_646_821_277_391_04e-4,
+    1.342_040_060_885_431_890_37e-2,
+    2.162_369_935_944_966_358_90e-1,
+    1.377_020_994_890_813_302_71,
+    3.679_835_638_561_608_594_03,
+    6.024_270_393_647_420_142_55,
+    1.0,
+];
