@@ -85,7 +85,7 @@ const DIFFERENCES: &[Difference] = &[
         is_meant: |x| x.ours == 0.0 && x.theirs == 0.0,
     },
     Difference {
-        operations: &["scatter_add", "index_put"],
+        operations: &["scatter_add", "index_put", "put"],
         dtypes: FLOATS,
         which: "where nothing is added to -0",
         reason: "The result is +0: the sum of nothing, +0, is added to every element. PyTorch's stays -0.",

@@ -10,7 +10,7 @@ use lazuli::{
 };
 
 /// Operations whose derivative is made of nothing that there is.
-const UNKNOWN: &[&str] = &["digamma", "i0", "i0e"];
+const UNKNOWN: &[&str] = &["digamma", "i0"];
 
 /// Operations that are constant wherever they have a slope.
 const CONSTANT: &[&str] = &[

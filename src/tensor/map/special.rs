@@ -1,4 +1,4 @@
-//! Functions of probabilities and of Bessel, which are formulas of others in parts of their domain.
+//! Functions of probabilities and powers, which are formulas of others in parts of their domain.
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI, TAU};
 
@@ -66,31 +66,6 @@ impl Tensor {
         call.composed(|| of_floats(self, ndtri))
     }
 
-    /// The modified Bessel function of order 0, scaled so that it does not overflow: `exp(-|x|) * i0(x)`. Floats keep their dtype,
-    /// integers and bools give `F32`. PyTorch's `torch.special.i0e`.
-    ///
-    /// ```
-    /// use lazuli::Tensor;
-    /// let x = Tensor::from_slice(&[0.0f64, 1e4], [2]).i0e().to_vec::<f64>()?;
-    /// assert!(x[0] == 1.0 && (x[1] - 0.003_989_472_672_0).abs() < 1e-11);
-    /// # Ok::<(), lazuli::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn i0e(&self) -> Tensor {
-        let call = Call::here("i0e");
-        call.composed(|| {
-            of_floats(self, |x| {
-                let x = x.abs();
-                let small = x.minimum(ASYMPTOTIC);
-                let large = x.maximum(ASYMPTOTIC);
-                // Hankel's asymptotic series of exp(-x) i0(x) sqrt(2πx).
-                let inverse = large.reciprocal();
-                let series = polynomial(&inverse, &hankel());
-                x.gt(ASYMPTOTIC).where_(series / (large * TAU).sqrt(), (-&small).exp() * small.i0())
-            })
-        })
-    }
-
     /// `x * 2^exponent`, without overflow or underflow on the way. In the promoted dtype, `F32` if that is no float; shapes broadcast.
     /// PyTorch's and NumPy's `ldexp`.
     ///
@@ -150,20 +125,6 @@ fn polynomial(x: &Tensor, coefficients: &[f64]) -> Tensor {
     let highest = coefficients.last().copied().unwrap_or(0.0);
     let first = x.full_like(highest);
     coefficients.iter().rev().skip(1).fold(first, |sum, &coefficient| sum * x + coefficient)
-}
-
-/// Where the series of [`Tensor::i0e`] is exact to the last bits, and its other formula has not overflowed.
-const ASYMPTOTIC: f64 = 80.0;
-
-/// `((2k - 1)!!)² / (k! 8^k)` for k from 0.
-fn hankel() -> Vec<f64> {
-    let mut coefficients = vec![1.0];
-    for k in 1..11 {
-        let k = f64::from(k);
-        let before = coefficients.last().copied().unwrap_or(1.0);
-        coefficients.push(before * (2.0 * k - 1.0).powi(2) / (8.0 * k));
-    }
-    coefficients
 }
 
 /// Of floats that compute.
