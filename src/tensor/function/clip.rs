@@ -45,7 +45,8 @@ mod tests {
     #[test]
     fn what_is_small_stays_and_what_is_wrong_says_so() {
         let x = Tensor::from_slice(&[0.25f64, -0.5], [2]).to(&Device::interpreter());
-        let ([same], norm) = clip_grad_norm(&[x.clone()], 1.0, 1.0);
+        let small = [x.clone()];
+        let ([same], norm) = clip_grad_norm(&small, 1.0, 1.0);
         assert_eq!((same.to_vec::<f64>().unwrap(), norm.item::<f64>().unwrap()), (vec![0.25, -0.5], 0.75));
         let ([half], _) = clip_grad_norm(&[x.clone() * 4], 1.0, f64::INFINITY);
         assert!((half * 2 - &x * 4).abs().max(..).item::<f64>().unwrap() < 1e-5);
