@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use lazuli_codegen::nest::is_verified;
 
-use super::passed;
+use super::passed::passed;
 use super::plan::Plan;
 use crate::Result;
 use crate::graph::Graph;

@@ -9,6 +9,7 @@ pub(crate) mod explain;
 mod family;
 mod general;
 mod groups;
+mod passed;
 mod plan;
 mod settings;
 mod storage;
@@ -32,14 +33,15 @@ use crate::graph::hash::{self, Keys};
 use crate::graph::parameters::Parameters;
 use crate::graph::rounded::rounded;
 use crate::graph::sizes::Sizes;
-use crate::graph::text::{Locations, text};
-use crate::{Result, passes, stats};
+use crate::{Result, stats};
 pub(crate) use apart::{cuts, in_parts, place};
 pub(crate) use candidates::{default_schedule, neighbours, results, tuned_key, under};
 use general::General;
 use groups::emit_groups;
+use passed::passed;
+pub(crate) use passed::through_passes;
+use plan::Shared;
 pub(crate) use plan::{Code, Part, Plan, PlannedKernel};
-use plan::{PlacedNumbers, Shared};
 pub(crate) use settings::{Settings, has_warp_groups};
 pub(crate) use storage::{Place, input_nodes};
 
@@ -195,28 +197,6 @@ pub(crate) fn relieved(graph: &Graph, plan: &Plan, spilling: &[(usize, u32)]) ->
 fn uncached(recorded: &Graph, settings: Settings) -> Result<Plan> {
     let (graph, parameters, numbers) = passed(recorded, settings)?;
     Ok(Plan { numbers, ..plan_anew(graph, parameters, settings)?.0 })
-}
-
-/// A recorded graph after all passes, its parameters, and which of these are numbers, unless a pass has computed with one.
-fn passed(recorded: &Graph, settings: Settings) -> Result<(Graph, Parameters, Option<PlacedNumbers>)> {
-    let (graph, computes) = passes::noting_arguments(|| through_passes(recorded));
-    let graph = graph?;
-    let parameters = Parameters::of(&graph, settings.language);
-    let numbers = (!computes).then(|| parameters.numbers(&graph));
-    Ok((graph, parameters, numbers))
-}
-
-pub(crate) fn through_passes(graph: &Graph) -> Result<Graph> {
-    Ok(match debug::enabled(Level::Ir) {
-        false => passes::run(graph, None)?,
-        true => {
-            debug::print(Level::Ir, || format!("graph as recorded:\n{}", text(graph, Locations::Shown)));
-            let mut observer = |pass: &str, graph: &Graph| {
-                debug::print(Level::Ir, || format!("after {pass}:\n{}", text(graph, Locations::Shown)));
-            };
-            passes::run(graph, Some(&mut observer))?
-        }
-    })
 }
 
 fn facts(graph: &Graph, settings: Settings) -> Facts {

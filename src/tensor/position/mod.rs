@@ -9,6 +9,7 @@ mod indexed;
 mod mode;
 pub(crate) mod positions;
 pub(crate) mod quantiles;
+mod rows;
 pub(crate) mod scatter;
 mod sort;
 mod whole;

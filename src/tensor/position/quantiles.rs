@@ -1,9 +1,10 @@
 //! Quantiles: what a part of a row is below. All that a call asks for are read from one row in order.
 
+use super::rows::Rows;
 use super::sort::{at, sorted};
 use crate::graph::op::Sorted;
 use crate::tensor::arguments::axes::Axes;
-use crate::tensor::arguments::call::{Call, kept};
+use crate::tensor::arguments::call::Call;
 use crate::{DType, Result, Shape, Tensor};
 
 /// Which quantiles [`Tensor::quantile`] gives: one, by a number from 0 to 1, or several, by a list of such numbers.
@@ -139,7 +140,7 @@ impl Tensor {
         let (call, q, axes) = (Call::here("quantile_keepdim"), q.into(), axes.into());
         call.composed(|| {
             let rows = Rows::of(call, self, &axes)?;
-            Ok(rows.keeping(&quantile(call, &rows, &q, QuantileBetween::Linear)?, &q))
+            Ok(keeping(&rows, &quantile(call, &rows, &q, QuantileBetween::Linear)?, &q))
         })
     }
 
@@ -190,7 +191,7 @@ impl Tensor {
         let (call, q, axes) = (Call::here("nanquantile_keepdim"), q.into(), axes.into());
         call.composed(|| {
             let rows = Rows::of(call, self, &axes)?;
-            Ok(rows.keeping(&nanquantile(call, &rows, &q, QuantileBetween::Linear)?, &q))
+            Ok(keeping(&rows, &nanquantile(call, &rows, &q, QuantileBetween::Linear)?, &q))
         })
     }
 
@@ -214,40 +215,10 @@ impl Tensor {
     }
 }
 
-/// A tensor whose rows are along one axis: several axes are one, row-major, and no axis is one of extent 1.
-pub(super) struct Rows {
-    pub(super) x: Tensor,
-    pub(super) axis: isize,
-    /// The shape of a result that keeps the axes.
-    kept: Shape,
-}
-
-impl Rows {
-    pub(super) fn of(call: Call, x: &Tensor, axes: &Axes) -> Result<Rows> {
-        let (shape, _) = x.known()?;
-        let axes = call.axes(axes, shape)?;
-        let kept = kept(shape, &axes);
-        if let [axis] = axes[..] {
-            return Ok(Rows { x: x.clone(), axis: axis as isize, kept });
-        }
-        let last: Vec<isize> = (0..axes.len()).map(|n| n as isize - axes.len() as isize).collect();
-        let rest = shape.without(&axes);
-        let count = axes.iter().map(|&axis| shape[axis]).product();
-        let rows: Shape = rest.iter().copied().chain([count]).collect();
-        let x = x.movedim(&axes[..], last).reshape(rows);
-        Ok(Rows { x, axis: rest.rank() as isize, kept })
-    }
-
-    /// A result with the axes, which may have one of several numbers before all others.
-    fn keeping(&self, result: &Tensor, q: &Quantiles) -> Tensor {
-        let first = q.is_list.then_some(q.numbers.len());
-        result.reshape(first.into_iter().chain(self.kept.iter().copied()).collect::<Shape>())
-    }
-
-    /// A result with the axes.
-    pub(super) fn with_axes(&self, result: &Tensor) -> Tensor {
-        result.reshape(&self.kept)
-    }
+/// A result with the axes of the rows, which may have one of several numbers before all others.
+fn keeping(rows: &Rows, result: &Tensor, q: &Quantiles) -> Tensor {
+    let first = q.is_list.then_some(q.numbers.len());
+    result.reshape(first.into_iter().chain(rows.kept.iter().copied()).collect::<Shape>())
 }
 
 /// Checks the quantiles, and gives the axis and the last position along it.

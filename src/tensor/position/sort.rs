@@ -2,7 +2,7 @@
 //! is computed element by element before and after it; elements and positions come together.
 
 use super::gather::looked_up;
-use super::quantiles::Rows;
+use super::rows::Rows;
 use crate::graph::op::{Op, Sorted};
 use crate::tensor::arguments::axes::Axes;
 use crate::tensor::arguments::call::{Call, is_of_scalar};

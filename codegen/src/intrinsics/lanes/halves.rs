@@ -4,10 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use super::kind::Kind;
-use super::kind::PASTED;
+use super::kind::{Kind, PASTED, SLOW_PATH};
 use super::primitives::{self, Wider};
-use super::vectorised::SLOW_PATH;
 use crate::intrinsics::helpers::words;
 
 /// Vectors of wide elements.

@@ -2,6 +2,8 @@
 
 use crate::DType;
 
+/// How the names of slow paths begin, which return early where no lane needs them.
+pub(super) const SLOW_PATH: &str = "lz_slow_";
 /// How a function begins that is pasted where it is called.
 pub(super) const PASTED: &str = "static inline __attribute__((always_inline)) ";
 

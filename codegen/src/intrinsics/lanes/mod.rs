@@ -24,7 +24,6 @@ pub use kind::{Kind, SPREAD};
 pub use primitives::Wider;
 use primitives::memory;
 pub use scans::has_scan;
-use vectorised::SLOW_PATH;
 
 use super::helpers::words;
 use crate::DType;
@@ -249,16 +248,10 @@ impl Lanes {
             *calls.entry(name).or_default() += 1;
             pasted += lines.get(name).copied().unwrap_or(0);
         }
-        let seldom = seldom(&used, |name| both.contains_key(name));
         let functions = used.iter().map(|(name, code)| {
-            let is_long = lines[name.as_str()] > SHORT;
-            let is_called = pasted > MOST_PASTED && calls.contains_key(name.as_str()) && is_long;
-            let qualifiers = match seldom.contains(name.as_str()) {
-                true if is_long => SELDOM,
-                _ if is_called => CALLED,
-                _ => PASTED,
-            };
-            format!("{qualifiers}{code}")
+            let is_called =
+                pasted > MOST_PASTED && calls.contains_key(name.as_str()) && lines[name.as_str()] > SHORT;
+            format!("{}{code}", if is_called { CALLED } else { PASTED })
         });
         Ok(primitives + &functions.collect::<String>())
     }
@@ -288,24 +281,10 @@ impl Lanes {
     }
 }
 
-/// What slow paths alone call: halves, where both halves of a vector go through them.
-fn seldom<'a>(used: &'a [(String, Cow<str>)], is_both: impl Fn(&str) -> bool) -> BTreeSet<&'a str> {
-    let slow = || used.iter().filter(|(name, _)| name.starts_with(SLOW_PATH));
-    let seldom: BTreeSet<&str> = slow().flat_map(|(_, code)| words(code)).collect();
-    let is_slow = |name: &str| name.starts_with(SLOW_PATH) || is_both(name) && seldom.contains(name);
-    let (slow, others): (Vec<_>, Vec<_>) = used.iter().partition(|(name, _)| is_slow(name));
-    let called = |callers: &[&'a (String, Cow<str>)]| -> BTreeSet<&'a str> {
-        callers.iter().flat_map(|(name, code)| words(code).filter(move |word| word != name)).collect()
-    };
-    let seldom = &called(&slow) - &called(&others);
-    seldom.into_iter().filter(|name| !is_slow(name)).collect()
-}
-
 /// Texts that are kept.
 const MOST_KNOWN: usize = 256;
 
 const CALLED: &str = "static __attribute__((noinline)) ";
-const SELDOM: &str = "static __attribute__((noinline, cold)) ";
 
 /// Where a text has more stores around the caches than these, they are calls: each is three ways to store, and thirty of them
 /// most of what there is to compile.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::kind::SLOW_PATH;
 use super::{Lanes, Signature, syntax};
 use crate::Language;
 use crate::intrinsics::Helpers;
@@ -16,9 +17,6 @@ fn of_lanes(name: &str) -> &str {
         _ => name,
     }
 }
-
-/// How the names of slow paths begin: see [`Lanes::slow_path`].
-pub(super) const SLOW_PATH: &str = "lz_slow_";
 
 /// What a text gets that calls the vector function of a helper.
 pub(super) struct Vectorised {
