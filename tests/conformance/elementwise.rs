@@ -118,6 +118,10 @@ fn formulas_are_as_accurate_as_the_table_says() {
             }
             let of = |x: &[Tensor], dtype| (row.cases[0].record)(&x[..row.inputs.len()], dtype)[0].clone();
             let (got, expected) = (of(&cpu, DType::F32), of(&exact, DType::F64).cast(DType::F32));
+            // What is computed in F64 in any case is not compared with itself.
+            if got.dtype().is_ok_and(|dtype| dtype != DType::F32) {
+                continue;
+            }
             let tolerance = match row.accuracy {
                 Accuracy::Ulps(steps) => Tolerance::Ulps(steps.into()),
                 Accuracy::Near { relative, absolute } => {
