@@ -1,11 +1,14 @@
 //! Reductions of rows on the CPU: vector lanes go along a row together, long rows are cut into parts of a
 //! fixed length, so that results do not depend on the number of threads.
 
+mod guards;
+
+use guards::{Combined, Guards, ends, interior_of_lines};
+
 use super::accumulate::{Accumulator, load, mul_add, save};
 use super::emitter::Emitter;
 use super::epilogue::Epilogue;
 use super::fission::{Divided, Fission};
-use super::guarded_lanes::masks_lines;
 use super::interior::Interior;
 use super::loops::{counting, stepping};
 use super::passes::{Pass, Plan, launch_items, launch_over, partial_workspaces};
@@ -20,8 +23,7 @@ use super::windows_cpu::{Border, Windows};
 use super::{Function, INDEX, Nest, turned};
 use crate::DType;
 use crate::index::AxisId;
-use crate::ir::{Kernel, ValueId, ValueOp};
-use crate::schedule::share::SHORTEST_OF_WINDOWS;
+use crate::ir::{Kernel, ValueId};
 use crate::schedule::{Launch, RowSchedule, SPLIT_LENGTH};
 use crate::{Language, Refusal};
 
@@ -100,64 +102,6 @@ pub(super) fn build(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Res
         functions.push(Function::of(kernel, emitter.finish()?, launch));
     }
     Ok(Nest::new(kernel.clone(), functions, workspaces))
-}
-
-/// How passes get around guards.
-#[derive(Clone, Copy)]
-struct Guards<'k> {
-    peeled: Option<&'k Peeled>,
-    /// Where no guard is needed along the innermost of several axes, as of a window's padding.
-    interior: Option<&'k Interior>,
-    windows: Option<&'k Combined>,
-}
-
-impl Guards<'_> {
-    fn are_none(self) -> bool {
-        self.peeled.is_none() && self.interior.is_none() && self.windows.is_none()
-    }
-}
-
-/// Windows along the last of the swept axes are combined before the loops of the passes, as those of pointwise results are.
-struct Combined {
-    /// What decides all guards that there are.
-    border: Option<Border>,
-}
-
-impl Combined {
-    fn of(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Option<Combined> {
-        let &inner = plan.axes.last()?;
-        // What is kept from pass to pass has an array of its own.
-        if schedule.threads_per_row == 1 || schedule.stack_bytes > 0 {
-            return None;
-        }
-        let ends = plan.passes.iter().flat_map(|pass| ends(kernel, pass)).collect();
-        let windows = Windows::of_pass(kernel, &plan.axes, ends)?;
-        let border = windows.decide(kernel);
-        let is_guarded = kernel.values.iter().any(|value| matches!(value.op, ValueOp::InBounds(_)));
-        // Where they are used, conditions would keep loops from being vectors.
-        let shortest = if border.is_some() { SHORTEST_OF_WINDOWS / 2 } else { SHORTEST_OF_WINDOWS };
-        let is_long = kernel.axis(inner).is_argument || kernel.axis(inner).extent >= shortest;
-        (is_long && (border.is_some() || !is_guarded)).then_some(Combined { border })
-    }
-}
-
-/// What a pass computes at each element.
-fn ends(kernel: &Kernel, pass: &Pass) -> Vec<ValueId> {
-    let reduced = pass.reductions.iter().filter_map(|&id| match kernel.value(id).op {
-        ValueOp::Reduce { operand, .. } => Some(operand),
-        _ => None,
-    });
-    let stored = pass.stores.iter().map(|&store| kernel.stores[store].value);
-    stored.chain(reduced).collect()
-}
-
-fn interior_of_lines(kernel: &Kernel, plan: &Plan) -> Option<Interior> {
-    let (&inner, [_, ..]) = plan.axes.split_last()? else { return None };
-    let results: Vec<ValueId> = kernel.stores.iter().map(|store| store.value).collect();
-    if kernel.axis(inner).is_argument || masks_lines(kernel, inner, &results) {
-        return None;
-    }
-    Interior::beside(kernel, inner, &plan.axes)
 }
 
 /// A block is a part of a row, and leaves partial results; a second function merges the parts in order.

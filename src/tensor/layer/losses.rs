@@ -6,9 +6,9 @@ use std::f64::consts::TAU;
 use crate::graph::op::{Axes, ConstantRole, Op};
 use crate::tensor::arguments::call::Call;
 use crate::tensor::arguments::promotion::Operand;
-use crate::tensor::map::arithmetic::xlogy;
 use crate::tensor::map::formula::{Argument, Term, formula};
 use crate::tensor::map::operands::Rule;
+use crate::tensor::map::special::xlogy;
 use crate::tensor::reduce::moments::mean;
 use crate::{BinaryOp, DType, ReduceOp, Result, Scalar, Shape, Tensor, UnaryOp};
 

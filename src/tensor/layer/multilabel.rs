@@ -4,8 +4,9 @@ use super::losses::{Reduction, loss};
 use super::weighted::class_weights;
 use crate::tensor::arguments::call::Call;
 use crate::tensor::make::create::counting;
+use crate::tensor::map::operands::Rule;
 use crate::tensor::position::gather::{looked_up, needs_index};
-use crate::{DType, Result, Shape, Tensor};
+use crate::{DType, Operand, Result, Shape, Tensor};
 
 impl Tensor {
     /// By how much classes fail to be below that of the label by a margin, `max(margin - x[label] + x[i], 0)` to the power `p`, 1 or 2,
@@ -117,17 +118,14 @@ impl Tensor {
             if together.rank() == 0 {
                 return call.fail("needs a dimension of classes, got 0-d tensors");
             }
-            let dtype = self.known()?.1;
-            let terms = loss(call, &self.cast(dtype.compute()), target, Reduction::None, |x, y| {
+            let operands: Vec<Operand> =
+                [self, target].into_iter().chain(weights).map(Operand::from).collect();
+            let dtype = Rule::Floats.dtype(call, &operands)?;
+            let [x, y] = [self, target].map(|x| x.cast(dtype.compute()));
+            let terms = loss(call, &x, &y, Reduction::None, |x, y| {
                 -(y * x.logsigmoid() + (-y + 1.0) * (-x).logsigmoid())
             });
-            let terms = match weights {
-                None => terms,
-                Some(weights) => terms * weights,
-            };
-            let (_, wide) = terms.known()?;
-            let own = crate::tensor::arguments::promotion::result_type(&[self.into(), target.into()])?;
-            let dtype = if wide == dtype.compute() { own } else { wide };
+            let terms = weights.map_or(terms.clone(), |weights| terms * weights);
             Ok(reduced(&terms.mean(-1), reduction).cast(dtype))
         })
     }

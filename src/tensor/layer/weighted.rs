@@ -2,8 +2,8 @@
 
 use super::losses::{ByLabels, IGNORED, Reduction, class_axis, loss_of, over_labels};
 use crate::tensor::arguments::call::Call;
-use crate::tensor::map::arithmetic::xlogy;
 use crate::tensor::map::operands::Rule;
+use crate::tensor::map::special::xlogy;
 use crate::tensor::position::gather::looked_up;
 use crate::{DType, Result, Shape, Tensor};
 

@@ -1,6 +1,6 @@
 //! Operations on elements that are short formulas of others.
 
-use std::f64::consts::{FRAC_1_SQRT_2, LOG2_E, PI};
+use std::f64::consts::{LOG2_E, PI};
 
 use super::binary::binary;
 use super::formula::{Argument, Term, formula};
@@ -90,25 +90,6 @@ impl Tensor {
         Tensor::or_invalid(formula(Call::here("frac"), Rule::Floats, [self.into()], frac))
     }
 
-    /// `sin(πx) / (πx)`, and 1 at 0. Floats keep their dtype, integers and bools give `F32`.
-    ///
-    /// ```
-    /// use lazuli::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[0.0f32], [1]).sinc().to_vec::<f32>()?, [1.0]);
-    /// # Ok::<(), lazuli::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn sinc(&self) -> Tensor {
-        let sinc = |[x]: [Term; 1]| {
-            let product = &x * PI;
-            x.eq(0.0).select(1.0, product.sin() / &product).derived([&x], |g, [x], y| {
-                let product = &x * PI;
-                [x.eq(0.0).select(0.0, g * (product.cos() - y) / x)]
-            })
-        };
-        Tensor::or_invalid(formula(Call::here("sinc"), Rule::Float, [self.into()], sinc))
-    }
-
     /// Radians of degrees. Floats keep their dtype, integers and bools give `F32`.
     ///
     /// ```
@@ -160,34 +141,6 @@ impl Tensor {
         Tensor::or_invalid(formula(Call::here("round_decimals"), Rule::Floats, [self.into()], rounded))
     }
 
-    /// `max(self, low)`, NaN if either is, in the promoted dtype. Shapes broadcast.
-    ///
-    /// ```
-    /// use lazuli::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[-2.0f32, 3.0], [2]).clamp_min(0.0).to_vec::<f32>()?, [0.0, 3.0]);
-    /// # Ok::<(), lazuli::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn clamp_min(&self, low: impl Into<Operand>) -> Tensor {
-        let operands = [self.into(), low.into()];
-        let larger = |[x, low]: [Term; 2]| x.at_least(&low);
-        Tensor::or_invalid(formula(Call::here("clamp_min"), Rule::Promoted, operands, larger))
-    }
-
-    /// `min(self, high)`, NaN if either is, in the promoted dtype. Shapes broadcast.
-    ///
-    /// ```
-    /// use lazuli::Tensor;
-    /// assert_eq!(Tensor::from_slice(&[-2.0f32, 3.0], [2]).clamp_max(1.0).to_vec::<f32>()?, [-2.0, 1.0]);
-    /// # Ok::<(), lazuli::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn clamp_max(&self, high: impl Into<Operand>) -> Tensor {
-        let operands = [self.into(), high.into()];
-        let smaller = |[x, high]: [Term; 2]| x.at_most(&high);
-        Tensor::or_invalid(formula(Call::here("clamp_max"), Rule::Promoted, operands, smaller))
-    }
-
     /// `log(exp(self) + exp(other))` without overflow, in the promoted dtype, or `F32` for integers and bools. Shapes
     /// broadcast.
     ///
@@ -224,77 +177,6 @@ impl Tensor {
         };
         let operands = [self.into(), other.into()];
         Tensor::or_invalid(formula(Call::here("logaddexp2"), Rule::Float, operands, sum))
-    }
-
-    /// `self * log(other)`, and 0 where `self` is 0, unless `other` is NaN: in the promoted dtype, or `F32` for
-    /// integers and bools. Shapes broadcast.
-    ///
-    /// ```
-    /// use lazuli::Tensor;
-    /// let x = Tensor::from_slice(&[0.0f32, 2.0], [2]);
-    /// assert_eq!(x.xlogy(&Tensor::from_slice(&[0.0f32, 1.0], [2])).to_vec::<f32>()?, [0.0, 0.0]);
-    /// # Ok::<(), lazuli::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn xlogy(&self, other: impl Into<Operand>) -> Tensor {
-        let operands = [self.into(), other.into()];
-        Tensor::or_invalid(formula(Call::here("xlogy"), Rule::Float, operands, |[x, y]| xlogy(&x, &y)))
-    }
-
-    /// `self * log(1 + other)`, and 0 where `self` is 0, unless `other` is NaN: in the promoted dtype, or `F32` for
-    /// integers and bools. Shapes broadcast.
-    ///
-    /// ```
-    /// use lazuli::Tensor;
-    /// let x = Tensor::from_slice(&[0.0f64, 2.0], [2]);
-    /// assert_eq!(x.xlog1py(&Tensor::from_slice(&[-1.0f64, 1e-20], [2])).to_vec::<f64>()?, [0.0, 2e-20]);
-    /// # Ok::<(), lazuli::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn xlog1py(&self, other: impl Into<Operand>) -> Tensor {
-        let operands = [self.into(), other.into()];
-        let product = |[x, y]: [Term; 2]| {
-            times_logarithm(&x, &y, y.log1p()).derived([&x, &y], |g, [x, y], _| {
-                let own = &y + 1.0;
-                [none_of_nothing(&x, &own, &g * y.log1p()), g * x / own]
-            })
-        };
-        Tensor::or_invalid(formula(Call::here("xlog1py"), Rule::Float, operands, product))
-    }
-
-    /// `-x * log(x)`, 0 at 0, and negative infinity below: what each probability adds to an entropy. Floats keep their dtype,
-    /// integers and bools give `F32`. PyTorch's `torch.special.entr`.
-    ///
-    /// ```
-    /// use lazuli::Tensor;
-    /// let bits = Tensor::from_slice(&[0.5f64, 0.5, 0.0], [3]).entr().sum(..) / std::f64::consts::LN_2;
-    /// assert_eq!(bits.item::<f64>()?, 1.0);
-    /// # Ok::<(), lazuli::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn entr(&self) -> Tensor {
-        let entropy = |[x]: [Term; 1]| {
-            let own = -(&x * x.log());
-            let entropy = x.lt(0.0).select(f64::NEG_INFINITY, x.eq(0.0).select(0.0, own));
-            entropy.derived([&x], |g, [x], _| [g * -(x.log() + 1.0)])
-        };
-        Tensor::or_invalid(formula(Call::here("entr"), Rule::Float, [self.into()], entropy))
-    }
-
-    /// The share of a normal distribution below each number: `erfc(-x / sqrt(2)) / 2`. Far below 0 the relative error is
-    /// about `x²` times that of rounding `x / sqrt(2)`; PyTorch's `torch.special.ndtr` is 0 there, from -5.4 on in `F32`. Floats
-    /// keep their dtype, integers and bools give `F32`.
-    ///
-    /// ```
-    /// use lazuli::Tensor;
-    /// let shares = Tensor::from_slice(&[0.0f64, f64::INFINITY], [2]).ndtr();
-    /// assert_eq!(shares.to_vec::<f64>()?, [0.5, 1.0]);
-    /// # Ok::<(), lazuli::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn ndtr(&self) -> Tensor {
-        let share = |[x]: [Term; 1]| (&x * -FRAC_1_SQRT_2).erfc() * 0.5;
-        Tensor::or_invalid(formula(Call::here("ndtr"), Rule::Float, [self.into()], share))
     }
 
     /// `log(x / (1 - x))`, the opposite of [`Tensor::sigmoid`]: infinite at 0 and 1, NaN beyond. Floats keep their dtype,
@@ -489,23 +371,6 @@ fn divided(call: Call, operands: [Operand; 2], rounding: Rounding) -> Result<Ten
             false => (&a - a.binary(BinaryOp::Fmod, &b)).binary(BinaryOp::FloorDiv, b),
         }),
     }
-}
-
-/// `x * log(y)`, 0 where `x` is 0, NaN where `y` is.
-pub(crate) fn xlogy(x: &Term, y: &Term) -> Term {
-    times_logarithm(x, y, y.log())
-        .derived([x, y], |g, [x, y], _| [none_of_nothing(&x, &y, &g * y.log()), g * x / y])
-}
-
-/// What reaches `x` through a product with the logarithm of `y`: none where both are nothing.
-fn none_of_nothing(x: &Term, y: &Term, adjoint: Term) -> Term {
-    x.eq(0.0).and(y.le(0.0)).select(0.0, adjoint)
-}
-
-/// `x` times a logarithm that follows from `y`: 0 where `x` is 0, NaN where `y` is.
-fn times_logarithm(x: &Term, y: &Term, logarithm: Term) -> Term {
-    let product = x * logarithm;
-    x.eq(0.0).and(y.isnan().not()).select(0.0, product)
 }
 
 fn lerp(call: Call, start: Operand, end: Operand, weight: Operand) -> Result<Tensor> {

@@ -2,8 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::formula::Term;
-use super::operands::{Rule, cast, described, unified};
+use super::operands::{Rule, cast, described};
 use crate::graph::op::{Constant, ConstantRole, Op};
 use crate::tensor::arguments::call::{Call, list};
 use crate::tensor::arguments::promotion::{Number, Operand, result_type};
@@ -357,20 +356,6 @@ impl Tensor {
     pub fn where_(&self, a: impl Into<Operand>, b: impl Into<Operand>) -> Tensor {
         Tensor::or_invalid(select(Call::here("where"), self, [a.into(), b.into()]))
     }
-
-    /// `min(max(self, low), high)`, in the promoted dtype of all three: `high` if the bounds are the wrong
-    /// way round, NaN if any is NaN. All three broadcast; the bounds may be numbers.
-    ///
-    /// ```
-    /// use lazuli::Tensor;
-    /// let x = Tensor::from_slice(&[-2.0f32, 0.5, 3.0], [3]);
-    /// assert_eq!(x.clamp(0.0, 1.0).to_vec::<f32>()?, [0.0, 0.5, 1.0]);
-    /// # Ok::<(), lazuli::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn clamp(&self, low: impl Into<Operand>, high: impl Into<Operand>) -> Tensor {
-        Tensor::or_invalid(clamp(Call::here("clamp"), [self.into(), low.into(), high.into()]))
-    }
 }
 
 pub(crate) fn binary(call: Call, op: BinaryOp, rule: Rule, operands: [Operand; 2]) -> Result<Tensor> {
@@ -452,14 +437,6 @@ fn select(call: Call, condition: &Tensor, operands: [Operand; 2]) -> Result<Tens
     let shape = call.broadcast(&[own, &a.shape(), &b.shape()])?;
     let (a, b) = (cast(call, a, dtype)?, cast(call, b, dtype)?);
     call.record(Op::Select, &[condition, &a, &b], shape, dtype)
-}
-
-fn clamp(call: Call, operands: [Operand; 3]) -> Result<Tensor> {
-    let dtype = result_type(&operands)?;
-    let shapes = operands.each_ref().map(Operand::shape);
-    let shape = call.broadcast(&shapes.each_ref())?;
-    let [x, low, high] = operands.map(|o| Term { call, value: unified(call, o, dtype, &shape) });
-    x.at_least(&low).at_most(&high).value
 }
 
 #[cfg(test)]
@@ -552,16 +529,6 @@ mod tests {
         // What is a number of the dtype is one there, and what is added is made one.
         assert_eq!(recorded(&(&brain * 0.5)).last().map(String::as_str), Some("mul"));
         assert_eq!(recorded(&(&brain + 1.003)).last().map(String::as_str), Some("add"));
-    }
-
-    #[test]
-    fn clamp_is_two_operations() {
-        let x = Tensor::from_slice(&[1i32, 2], [2]);
-        let clamped = x.clamp(0, Tensor::ones([3, 1], DType::I32));
-        assert_eq!(clamped.shape().unwrap(), Shape::from([3, 2]));
-        assert_eq!(clamped.dtype().unwrap(), DType::I32);
-        assert_eq!(x.clamp(0.5, 1).dtype().unwrap(), DType::F32);
-        assert_eq!(recorded(&x.clamp(0, 1)).last().map(String::as_str), Some("minimum"));
     }
 
     #[test]

@@ -102,7 +102,7 @@ mod tests {
         // The example of T. Cormen et al., "Introduction to Algorithms": ((A (B C)) ((D E) F)).
         let breaks = fewest(&[30, 35, 15, 5, 10, 20, 25]);
         assert_eq!((breaks[0][5], breaks[0][2], breaks[3][5]), (2, 0, 4));
-        // The first of nothing with what has no end, and not the other way round.
+        // `B @ C` has no terms, `(A @ B) @ C` more multiplications than a number holds.
         assert_eq!(fewest(&[7, 0, usize::MAX, usize::MAX])[0][2], 0);
     }
 }

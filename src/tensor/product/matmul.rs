@@ -3,7 +3,6 @@
 use super::contraction::{Factor, Label, contract};
 use crate::tensor::arguments::axes::Dims;
 use crate::tensor::arguments::call::Call;
-use crate::tensor::arguments::promotion::{Number, Operand, result_type};
 use crate::tensor::make::create::counting;
 use crate::tensor::position::counted::Triangle;
 use crate::{DType, Result, Shape, Tensor};
@@ -253,58 +252,6 @@ impl Tensor {
         call.composed(|| linear(call, self, weight.as_ref(), bias))
     }
 
-    /// `beta * self + alpha * (a @ b)` of two matrices; `self` broadcasts. With a `beta` of 0, what `self` has does not
-    /// count, NaN neither. Dtypes as [`Tensor::matmul`]; 16-bit floats are rounded once. For integers, `beta` and `alpha`
-    /// must be integers. PyTorch's `beta` and `alpha` are 1.
-    ///
-    /// ```
-    /// use lazuli::Tensor;
-    /// let a = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0], [2, 2]);
-    /// let x = Tensor::from_slice(&[100.0f32, 200.0], [2]);
-    /// assert_eq!(x.addmm(&a, &a, 1.0, 2.0).to_vec::<f32>()?, [114.0, 220.0, 130.0, 244.0]);
-    /// # Ok::<(), lazuli::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn addmm(
-        &self,
-        a: impl AsRef<Tensor>,
-        b: impl AsRef<Tensor>,
-        beta: impl Into<Number>,
-        alpha: impl Into<Number>,
-    ) -> Tensor {
-        let (a, b) = (a.as_ref(), b.as_ref());
-        let (call, factors) = (Call::here("addmm"), [beta.into(), alpha.into()]);
-        call.composed(|| {
-            has_ranks(call, [a, b], [2, 2])?;
-            added(call, self, [a, b], factors)
-        })
-    }
-
-    /// [`Tensor::addmm`] of batches of matrices, as [`Tensor::bmm`] takes them.
-    ///
-    /// ```
-    /// use lazuli::{DType, Tensor};
-    /// let a = Tensor::ones([2, 3, 3], DType::F32);
-    /// assert_eq!(Tensor::ones([1], DType::F32).baddbmm(&a, &a, 0.5, 1.0).to_vec::<f32>()?, [3.5; 18]);
-    /// # Ok::<(), lazuli::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn baddbmm(
-        &self,
-        a: impl AsRef<Tensor>,
-        b: impl AsRef<Tensor>,
-        beta: impl Into<Number>,
-        alpha: impl Into<Number>,
-    ) -> Tensor {
-        let (a, b) = (a.as_ref(), b.as_ref());
-        let (call, factors) = (Call::here("baddbmm"), [beta.into(), alpha.into()]);
-        call.composed(|| {
-            has_ranks(call, [a, b], [3, 3])?;
-            same_batches(call, a, b)?;
-            added(call, self, [a, b], factors)
-        })
-    }
-
     /// The sum of products over these axes of this tensor and those of the other, one by one: the result has the other
     /// axes of this tensor, then those of the other. Dtypes as [`Tensor::matmul`].
     ///
@@ -492,41 +439,6 @@ pub(super) fn biased(call: Call, x: Tensor, dtype: DType, bias: Option<&Tensor>)
         ));
     }
     Ok((x + bias.cast(dtype.compute())).cast(dtype))
-}
-
-pub(super) fn added(
-    call: Call,
-    x: &Tensor,
-    [a, b]: [&Tensor; 2],
-    [beta, alpha]: [Number; 2],
-) -> Result<Tensor> {
-    let dtype = result_type(&[Operand::from(x), Operand::from(a), Operand::from(b)])?;
-    for factor in [beta, alpha] {
-        if matches!(factor, Number::Float(number) if !dtype.is_float() && number.fract() != 0.0) {
-            return call.fail(format!("beta and alpha must be integers for {dtype} tensors, got {factor:?}"));
-        }
-    }
-    let (product, _) = matmul(call, a, b)?;
-    let is = |factor: Number, number: i64| {
-        factor.to_scalar(DType::F64) == Number::Int(number).to_scalar(DType::F64)
-    };
-    let scaled = |x: Tensor, factor: Number| match is(factor, 1) {
-        true => x,
-        false => {
-            let factor = Tensor::full([], factor, dtype.compute());
-            x * factor
-        }
-    };
-    let product = scaled(product.cast(dtype.compute()), alpha);
-    let (shape, own) = x.known()?;
-    if call.broadcast(&[&product.node.shape, shape])? != product.node.shape {
-        let result = &product.node.shape;
-        return call.fail(format!("{own} {shape} does not broadcast to the product's shape {result}"));
-    }
-    match is(beta, 0) {
-        true => Ok(product.cast(dtype)),
-        false => Ok((scaled(x.cast(dtype.compute()), beta) + product).cast(dtype)),
-    }
 }
 
 fn tensordot(call: Call, [a, b]: [&Tensor; 2], [axes, of_other]: [Dims; 2]) -> Result<Tensor> {
