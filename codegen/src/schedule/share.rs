@@ -118,9 +118,9 @@ pub fn is_in_thread(positions: u64, is_window: impl FnOnce() -> bool) -> bool {
     positions <= IN_THREAD || may_be_window(positions) && is_window()
 }
 
-/// Windows along shorter lines of a row are combined where they are used; along others before these loops, in lanes of their own. In lines of
-/// 28 that took two to three times as long, in lines of 128 half of the time: see benches/README.md.
-pub const SHORTEST_OF_WINDOWS: u64 = 64;
+/// Along lines of a row that are shorter, windows are combined in the loop that uses them; along others in loops of their own before it, in
+/// lanes. In lines of 28 elements that took 2 to 3 times as long, in lines of 128 half as long: see benches/README.md.
+pub const SHORTEST_WINDOWED_LINE: u64 = 64;
 
 /// Elements of a reduction that one thread may do by itself.
 pub const MOST_IN_THREAD: u64 = IN_THREAD_WINDOW;

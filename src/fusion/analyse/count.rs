@@ -117,7 +117,7 @@ impl Analyser<'_> {
             let slides = node.slides.filter(|_| self.rows(id).is_none() && !evaluation.is_nested);
             let shorter = slides.map_or(1.0, |(combined, _)| match kind {
                 Loop::Windows => combined,
-                Loop::Rows if node.inner as u64 >= share::SHORTEST_OF_WINDOWS => combined,
+                Loop::Rows if node.inner as u64 >= share::SHORTEST_WINDOWED_LINE => combined,
                 _ => WINDOW_IN_ROW,
             });
             let combined = node.elements as f64 * node.fan * shorter;

@@ -7,7 +7,7 @@ pub(super) fn effort(source: &str, is_gcc: bool) -> Effort {
     // Several kernels may be in one text.
     let is_long = source.split("\nstatic void ").skip(1).any(|function| function.len() > LONG_TEXT);
     match (source.contains("#pragma omp simd"), is_long) {
-        (true, true) if is_gcc => &["-O1", "-ftree-vectorize", NO_STATEMENTS, COMPARES],
+        (true, true) if is_gcc => &["-O1", "-ftree-vectorize", NO_SLP, COMPARES],
         (true, false) if is_gcc => &["-O3", "-ftree-vectorize", COMPARES],
         (true, true) => &["-O1", "-ftree-vectorize"],
         (true, false) => &["-O3", "-ftree-vectorize"],
@@ -16,8 +16,8 @@ pub(super) fn effort(source: &str, is_gcc: bool) -> Effort {
     }
 }
 const COMPARES: &str = "-fsimd-cost-model=dynamic";
-/// Vectors of neighbouring statements: to find none among 130 stores of a loop took gcc 12 more than a minute.
-const NO_STATEMENTS: &str = "-fno-tree-slp-vectorize";
+/// No superword-level parallelism, vectors of neighbouring statements: to find none among 130 stores of a loop took gcc 12 more than a minute.
+const NO_SLP: &str = "-fno-tree-slp-vectorize";
 const LONG_TEXT: usize = 8 << 10;
 pub(super) type Effort = &'static [&'static str];
 /// For a text over which the compiler itself fails, one after the other: fewer of its passes see it.
@@ -26,7 +26,7 @@ pub(super) const LESS: [Effort; 2] = [&["-O1", "-fno-tree-vectorize"], &["-O0", 
 pub(super) const FAULTS: [&str; 4] =
     ["internal compiler error", "submit a bug report", "error in backend", "Segmentation fault"];
 /// The choice, as a part of the identity.
-pub(super) const EFFORTS: &str = "-O1 for functions of more than 8 KiB, without vectors of statements, else -O3 to find vectors that pay, -O2 where they are written";
+pub(super) const EFFORTS: &str = "-O1 for functions of more than 8 KiB, without SLP, else -O3 to find vectors that pay, -O2 where they are written";
 
 #[cfg(test)]
 mod tests {
@@ -40,6 +40,6 @@ mod tests {
         assert_eq!(effort(&text(&vectors.repeat(300)), true), ["-O1", "-fno-tree-vectorize"]);
         assert_eq!(effort(&text("#pragma omp simd\n"), false), ["-O3", "-ftree-vectorize"]);
         assert_eq!(effort(&text("#pragma omp simd\n"), true)[2], COMPARES);
-        assert!(effort(&text(&"#pragma omp simd\n".repeat(500)), true).contains(&NO_STATEMENTS));
+        assert!(effort(&text(&"#pragma omp simd\n".repeat(500)), true).contains(&NO_SLP));
     }
 }

@@ -7,7 +7,7 @@ use crate::nest::passes::{Pass, Plan};
 use crate::nest::peeled::Peeled;
 use crate::nest::windows_cpu::{Border, Windows};
 use crate::schedule::RowSchedule;
-use crate::schedule::share::SHORTEST_OF_WINDOWS;
+use crate::schedule::share::SHORTEST_WINDOWED_LINE;
 
 /// How passes get around guards.
 #[derive(Clone, Copy)]
@@ -42,7 +42,7 @@ impl Combined {
         let border = windows.decide(kernel);
         let is_guarded = kernel.values.iter().any(|value| matches!(value.op, ValueOp::InBounds(_)));
         // Where they are used, conditions would keep loops from being vectors.
-        let shortest = if border.is_some() { SHORTEST_OF_WINDOWS / 2 } else { SHORTEST_OF_WINDOWS };
+        let shortest = if border.is_some() { SHORTEST_WINDOWED_LINE / 2 } else { SHORTEST_WINDOWED_LINE };
         let is_long = kernel.axis(inner).is_argument || kernel.axis(inner).extent >= shortest;
         (is_long && (border.is_some() || !is_guarded)).then_some(Combined { border })
     }
