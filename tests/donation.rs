@@ -79,6 +79,32 @@ fn a_handle_moved_into_an_operator_gives_its_memory() {
     }
 }
 
+/// A loss that somebody has looked at has kept what it was recorded from; for who looks only that is no reason to copy.
+#[test]
+fn what_was_looked_at_gives_way() {
+    let _alone = alone();
+    for device in devices() {
+        let mut x = input(1 << 18, &device);
+        for _ in 0..3 {
+            let loss = (&x * 0.25).sum(..);
+            let bias = (&loss * 2.0).relu();
+            loss.item::<f32>().unwrap();
+            bias.item::<f32>().unwrap();
+            x = x * 0.5;
+            assert_eq!(in_place(&[&x]), 1, "{device}");
+            assert!(loss.is_evaluated() && bias.is_evaluated());
+        }
+        assert_values(&x, &mapped(1 << 18, |x| x * 0.125));
+        // A handle is a reason.
+        let before = x.clone();
+        let loss = (&x * 0.25).sum(..);
+        loss.item::<f32>().unwrap();
+        x = x * 0.5;
+        assert_eq!(in_place(&[&x]), 0, "{device}");
+        assert_eq!(lazuli::grad(&loss, &before).to_vec::<f32>().unwrap()[7], 0.25);
+    }
+}
+
 #[test]
 fn another_handle_keeps_the_values() {
     let _alone = alone();

@@ -9,6 +9,8 @@ use lazuli::{
     Conv1d, Conv2d, DType, Device, Fusion, Operand, Reduction, ScanOrder, Shape, Tensor, with_fusion,
 };
 
+#[path = "gradients/asked.rs"]
+mod asked;
 #[path = "gradients/edges.rs"]
 mod edges;
 
@@ -404,7 +406,7 @@ fn what_has_no_gradient_says_so() {
     assert!(unknown.contains("i0_grad: `i0` has a derivative"), "{unknown}");
     let y = x.exp();
     y.eval().unwrap();
-    assert!(of(&y.sum(..)).contains("evaluated"));
+    assert!(of(&y.sum(..)).contains("`eval` has made data"));
     let integers = Tensor::from([1i32, 2]);
     let loss = (&x * &integers).sum(..);
     assert!(error(lazuli::grad(&loss, &integers)).contains("needs a float tensor, got i32 [2]"));

@@ -20,9 +20,10 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use lazuli_codegen::ir::BufferId;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::history::History;
+use super::settle::forget_for;
 use super::trial;
 use crate::Error;
 use crate::compiler::{self, Plan};
@@ -70,15 +71,19 @@ impl Offer {
         if candidates.is_empty() {
             return None;
         }
-        let history = History::of(outputs);
-        let released = history.released();
-        let mut held_by: FxHashMap<usize, usize> = FxHashMap::default();
-        for (number, tensor) in history.tensors.iter().enumerate().filter(|(number, _)| released[*number]) {
-            if let State::Evaluated(buffer) = &*tensor.node.state() {
-                held_by.insert(buffer.pointer() as usize, number);
-            }
+        let (mut history, mut held_by) = holders(outputs);
+        let pointer = |slot: usize| inputs[slot].pointer() as usize;
+        let wanted: FxHashSet<usize> = candidates
+            .iter()
+            .flat_map(|(_, candidates)| candidates)
+            .flat_map(|candidate| candidate.slots.iter().map(|&slot| pointer(slot)))
+            .collect();
+        if wanted.iter().any(|pointer| !held_by.contains_key(pointer)) {
+            drop(history);
+            forget_for(outputs, |buffer| wanted.contains(&(buffer.pointer() as usize)));
+            (history, held_by) = holders(outputs);
         }
-        let holder = |slot: usize| held_by.get(&(inputs[slot].pointer() as usize)).copied();
+        let holder = |slot: usize| held_by.get(&pointer(slot)).copied();
         let (over, taken) = pairs(plan, candidates, |slot| holder(slot).is_some());
         let given_up: Vec<usize> = taken.into_iter().filter_map(holder).collect();
         (!given_up.is_empty()).then_some(Offer { tail, over, history, given_up })
@@ -93,11 +98,11 @@ impl Offer {
             let Some(tensor) = claim.history.tensors.get(number).cloned() else { continue };
             let mut state = tensor.node.state();
             match &*state {
-                State::Evaluated(buffer) if released[number] && buffer.owners() == shares => {
+                State::Evaluated(buffer, _) if released[number] && buffer.owners() == shares => {
                     claim.lent.push((number, buffer.clone()));
                     *state = State::Lent(claim.loan.clone());
                 }
-                State::Invalid(_) | State::Recorded(..) | State::Evaluated(_) | State::Lent(_) => {
+                State::Invalid(_) | State::Recorded(..) | State::Evaluated(..) | State::Lent(_) => {
                     drop(state);
                     claim.restore();
                     return None;
@@ -114,7 +119,7 @@ impl Claim {
     /// Nothing was overwritten after all.
     fn restore(&mut self) {
         for (number, buffer) in self.lent.drain(..) {
-            *self.history.tensors[number].node.state() = State::Evaluated(buffer);
+            *self.history.tensors[number].node.state() = State::Evaluated(buffer, None);
         }
     }
 
@@ -137,6 +142,19 @@ struct Candidate {
     input: BufferId,
     /// The plan's inputs that it is in the kernel's parts.
     slots: Vec<usize>,
+}
+
+/// What the outputs' evaluation visits, and of which of that, by its memory, nobody can ask for the values then.
+fn holders(outputs: &[Tensor]) -> (History, FxHashMap<usize, usize>) {
+    let history = History::of(outputs);
+    let released = history.released();
+    let mut held_by: FxHashMap<usize, usize> = FxHashMap::default();
+    for (number, tensor) in history.tensors.iter().enumerate().filter(|(number, _)| released[*number]) {
+        if let State::Evaluated(buffer, _) = &*tensor.node.state() {
+            held_by.insert(buffer.pointer() as usize, number);
+        }
+    }
+    (history, held_by)
 }
 
 /// The first kernel after which nothing can fail: the following ones compute outputs alone, and check nothing.
@@ -218,7 +236,7 @@ mod tests {
     fn offer() -> (Tensor, Offer) {
         let y = Tensor::from_vec(vec![1.0f32, 2.0], [2]) + 1.0;
         let history = History::of(std::slice::from_ref(&y));
-        let is_evaluated = |tensor: &Tensor| matches!(&*tensor.node.state(), State::Evaluated(_));
+        let is_evaluated = |tensor: &Tensor| matches!(&*tensor.node.state(), State::Evaluated(..));
         let given_up = (0..history.tensors.len()).filter(|&n| is_evaluated(&history.tensors[n])).collect();
         (y, Offer { tail: 0, over: Vec::new(), history, given_up })
     }

@@ -20,6 +20,21 @@ pub(super) struct History {
 
 impl History {
     pub(super) fn of(outputs: &[Tensor]) -> History {
+        History::through(outputs, |tensor| match &*tensor.node.state() {
+            State::Recorded(_, sources) => sources.clone(),
+            State::Invalid(_) | State::Evaluated(..) | State::Lent(_) => Sources::new(),
+        })
+    }
+
+    /// Also what computed tensors were recorded from, as far as they have kept that, and as far as it was recorded after a time.
+    pub(super) fn with_pasts(outputs: &[Tensor], after: u64) -> History {
+        History::through(outputs, |tensor| match tensor.node.state().recorded() {
+            Some((_, sources)) if tensor.node.time > after => sources.clone(),
+            _ => Sources::new(),
+        })
+    }
+
+    fn through(outputs: &[Tensor], sources: impl Fn(&Tensor) -> Sources) -> History {
         let key = |tensor: &Tensor| Arc::as_ptr(&tensor.node);
         let mut history =
             History { tensors: Vec::new(), sources: Vec::new(), outputs: outputs.iter().map(key).collect() };
@@ -35,10 +50,7 @@ impl History {
                 numbers.insert(key(&tensor), history.tensors.len());
                 history.tensors.push(tensor);
             } else if entered.insert(key(&tensor)) {
-                let sources = match &*tensor.node.state() {
-                    State::Recorded(_, sources) => sources.clone(),
-                    State::Invalid(_) | State::Evaluated(_) | State::Lent(_) => Sources::new(),
-                };
+                let sources = sources(&tensor);
                 let below: Vec<Tensor> = sources.iter().cloned().collect();
                 pending.push((tensor, Some(sources)));
                 pending.extend(below.into_iter().map(|source| (source, None)));
@@ -54,28 +66,50 @@ impl History {
 
     /// Whether each tensor is an output, or has no handle that will be left when the outputs are computed.
     pub(super) fn released(&self) -> Vec<bool> {
+        let is_output = |number: usize| self.outputs.contains(&Arc::as_ptr(&self.tensors[number].node));
+        let (mut released, _) = self.without_handles(is_output);
+        (0..released.len()).filter(|&number| is_output(number)).for_each(|number| released[number] = true);
+        released
+    }
+
+    /// Whether each tensor has no handles but those here, the output's own, and those of tensors that let go of their sources: the
+    /// ones that are asked for, and those without handles; and how many handles of each are let go.
+    pub(super) fn without_handles(&self, lets_go: impl Fn(usize) -> bool) -> (Vec<bool>, Vec<usize>) {
         let mut let_go = vec![0usize; self.tensors.len()];
-        let mut released = vec![false; self.tensors.len()];
+        let mut without = vec![false; self.tensors.len()];
         for (number, tensor) in self.tensors.iter().enumerate().rev() {
-            let is_output = self.outputs.contains(&Arc::as_ptr(&tensor.node));
-            if is_output || Arc::strong_count(&tensor.node) == let_go[number] + 1 {
-                released[number] = true;
+            let own = 1 + usize::from(self.outputs.contains(&Arc::as_ptr(&tensor.node)));
+            without[number] = Arc::strong_count(&tensor.node) == let_go[number] + own;
+            if without[number] || lets_go(number) {
                 self.sources[number].iter().for_each(|&source| let_go[source] += 1);
             }
         }
-        released
+        (without, let_go)
     }
 
     /// What to keep of what was computed before, as `again` says, or follows from such: of those that are no outputs, are to be
     /// computed, and fit, what others than these tensors have handles of: users, or what is recorded elsewhere. What was computed
     /// before and has no such handle would be computed with each step that follows from it, unless what comes after it is kept.
+    /// Handles in histories of computed tensors, which `in_pasts` counts for what was recorded after a time, are for gradients alone.
     pub(super) fn kept(
         &self,
         again: impl Fn(&Tensor) -> bool,
         fits: impl Fn(&Tensor) -> bool,
+        in_pasts: impl Fn(u64) -> FxHashMap<*const TensorNode, usize>,
     ) -> Vec<Tensor> {
         let mut handles = vec![1usize; self.tensors.len()];
         self.sources.iter().flatten().for_each(|&source| handles[source] += 1);
+        let others = |number: usize| {
+            Arc::strong_count(&self.tensors[number].node) > handles[number] && again(&self.tensors[number])
+        };
+        let earliest =
+            (0..self.tensors.len()).filter(|&n| others(n)).map(|n| self.tensors[n].node.time).min();
+        if let Some(earliest) = earliest {
+            let in_pasts = in_pasts(earliest);
+            for (tensor, handles) in self.tensors.iter().zip(&mut handles) {
+                *handles += in_pasts.get(&Arc::as_ptr(&tensor.node)).copied().unwrap_or(0);
+            }
+        }
         let (mut kept, mut follows) = (Vec::new(), vec![false; self.tensors.len()]);
         for (number, tensor) in self.tensors.iter().enumerate() {
             let is_output = self.outputs.contains(&Arc::as_ptr(&tensor.node));

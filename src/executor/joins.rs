@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::history::KEPT_BYTES;
+use super::settle::{Purpose, Reads, settle};
 use crate::graph::op::{Op, View};
 use crate::recording::{Recipe, State, Tensor, TensorNode};
 use crate::runtime::backend::Backend;
@@ -48,7 +49,7 @@ pub(super) fn carry_out(join: &Tensor, evaluate: &dyn Fn(Device, &[Tensor]) -> R
     let rows = shape[..axis].iter().product();
     let joined =
         backend.join(&Join { rows, pieces }).map_err(|error| error.of_operation(origin, *location))?;
-    join.settle(joined);
+    settle(join, joined, Purpose::Values, Reads::of(&bases));
     Ok(())
 }
 
@@ -70,7 +71,7 @@ impl Stored {
                 State::Recorded(Recipe::Op(Op::View(view)), sources) => sources.first().and_then(|source| {
                     Some((source.clone(), first(view, &base.node.shape, &source.node.shape)?))
                 }),
-                State::Evaluated(_) => return Stored { base: base.clone(), start },
+                State::Evaluated(..) => return Stored { base: base.clone(), start },
                 _ => None,
             };
             let Some((source, skipped)) = below else { return Stored { base: whole, start: 0 } };

@@ -13,6 +13,7 @@ mod replay;
 mod routines;
 mod run;
 pub(crate) mod settings;
+mod settle;
 pub(crate) mod stages;
 pub(crate) mod timing;
 pub(crate) mod traced;
@@ -27,6 +28,8 @@ use history::{History, KEPT_BYTES};
 use prepared::Prepared;
 use run::{Allocated, Run};
 use rustc_hash::{FxHashMap, FxHashSet};
+pub(crate) use settle::Purpose;
+use settle::{Reads, settle};
 
 use crate::compiler::{self, Plan, Settings};
 use crate::debug::{self, Level};
@@ -42,25 +45,38 @@ use crate::runtime::device::Device;
 use crate::runtime::{kernels, range};
 use crate::{Error, Fusion, Result, stats};
 
+/// Computes the tensors, which are data then.
+pub(crate) fn evaluate_to_data(tensors: &[Tensor], fusion: Fusion) -> Result<()> {
+    evaluate_for(tensors, fusion, Purpose::Data)?;
+    // What was computed before, or is made apart from kernels.
+    tensors.iter().for_each(settle::become_data);
+    Ok(())
+}
+
 /// Computes the tensors that are not computed yet; those on one device share a plan.
 pub(crate) fn evaluate(tensors: &[Tensor], fusion: Fusion) -> Result<()> {
+    evaluate_for(tensors, fusion, Purpose::Values)
+}
+
+fn evaluate_for(tensors: &[Tensor], fusion: Fusion, purpose: Purpose) -> Result<()> {
     for tensor in tensors {
         tensor.validity()?;
     }
     let device_of = |tensor: &Tensor| tensor.node.device.unwrap_or_default();
     if let [tensor] = tensors {
-        return if tensor.is_evaluated() { Ok(()) } else { evaluate_on(device_of(tensor), tensors, fusion) };
+        let is_there = tensor.is_evaluated();
+        return if is_there { Ok(()) } else { evaluate_on(device_of(tensor), tensors, fusion, purpose) };
     }
     if tensors.windows(2).any(|pair| device_of(&pair[0]) != device_of(&pair[1])) {
         // What one device computes for another is there for its own plan too.
         carry_out_pending(tensors, fusion)?;
     }
-    evaluate_each_on_its_own(tensors, fusion)
+    evaluate_each_on_its_own(tensors, fusion, purpose)
 }
 
 /// Computes the tensors, for which nothing comes from another device any more: on those first that are not waited for, so
 /// that all devices work at the same time.
-fn evaluate_each_on_its_own(tensors: &[Tensor], fusion: Fusion) -> Result<()> {
+fn evaluate_each_on_its_own(tensors: &[Tensor], fusion: Fusion, purpose: Purpose) -> Result<()> {
     let mut by_device: Vec<(Device, Vec<Tensor>)> = Vec::new();
     for tensor in tensors.iter().filter(|tensor| !tensor.is_evaluated()) {
         let device = tensor.node.device.unwrap_or_default();
@@ -70,7 +86,7 @@ fn evaluate_each_on_its_own(tensors: &[Tensor], fusion: Fusion) -> Result<()> {
         }
     }
     by_device.sort_by_key(|(device, _)| !device.runs_ahead());
-    by_device.into_iter().try_for_each(|(device, tensors)| evaluate_on(device, &tensors, fusion))
+    by_device.into_iter().try_for_each(|(device, tensors)| evaluate_on(device, &tensors, fusion, purpose))
 }
 
 /// Computes and copies what comes from other devices, what is joined by copies, and what a library makes. All that can be is
@@ -82,7 +98,7 @@ pub(crate) fn carry_out_pending(tensors: &[Tensor], fusion: Fusion) -> Result<()
         let (routines, copies): (Vec<Tensor>, Vec<Tensor>) =
             round.into_iter().partition(routines::is_routine);
         let (joins, transfers): (Vec<Tensor>, Vec<Tensor>) = copies.into_iter().partition(joins::is_join);
-        let evaluate = |tensors: &[Tensor]| evaluate_each_on_its_own(tensors, fusion);
+        let evaluate = |tensors: &[Tensor]| evaluate_each_on_its_own(tensors, fusion, Purpose::Values);
         routines::carry_out(&routines, shared.next().unwrap_or_default(), &evaluate)?;
         let mut sources = Vec::with_capacity(transfers.len());
         for transfer in &transfers {
@@ -91,9 +107,9 @@ pub(crate) fn carry_out_pending(tensors: &[Tensor], fusion: Fusion) -> Result<()
                 sources.push(source);
             }
         }
-        evaluate_each_on_its_own(&sources, fusion)?;
+        evaluate(&sources)?;
         transfers.iter().try_for_each(copy)?;
-        let evaluate = |device: Device, parts: &[Tensor]| evaluate_on(device, parts, fusion);
+        let evaluate = |device: Device, parts: &[Tensor]| evaluate_on(device, parts, fusion, Purpose::Values);
         joins.iter().try_for_each(|join| joins::carry_out(join, &evaluate))?;
     }
     Ok(())
@@ -151,7 +167,7 @@ fn copy(transfer: &Tensor) -> Result<()> {
     let buffer = source.buffer()?;
     let imported = Backend::open(node.device.unwrap_or_default())?.import(&buffer);
     let imported = imported.map_err(|error| error.of_operation(node.origin, node.location))?;
-    transfer.settle(imported);
+    settle(transfer, imported, Purpose::Values, Reads::of(&[source]));
     Ok(())
 }
 
@@ -168,10 +184,11 @@ fn kept(device: Device, tensors: &[Tensor], recording: &Recording<Keys>) -> Vec<
     let most = inputs.chain(tensors.iter().map(bytes)).fold(KEPT_BYTES, usize::max);
     let is_here = |tensor: &Tensor| tensor.node.device.unwrap_or_default() == device;
     let is_again = |tensor: &Tensor| again.contains(&Arc::as_ptr(&tensor.node));
-    History::of(tensors).kept(is_again, |tensor| is_here(tensor) && bytes(tensor) <= most)
+    let fits = |tensor: &Tensor| is_here(tensor) && bytes(tensor) <= most;
+    History::of(tensors).kept(is_again, fits, settle::handles_in_pasts)
 }
 
-fn evaluate_on(device: Device, tensors: &[Tensor], fusion: Fusion) -> Result<()> {
+fn evaluate_on(device: Device, tensors: &[Tensor], fusion: Fusion, purpose: Purpose) -> Result<()> {
     let mut recording = build_key(tensors)?;
     if recording.inputs.iter().any(Option::is_none) {
         let again = std::mem::take(&mut recording.again);
@@ -187,18 +204,30 @@ fn evaluate_on(device: Device, tensors: &[Tensor], fusion: Fusion) -> Result<()>
         None => "evaluate".to_owned(),
     });
     let kept = kept(device, tensors, &recording);
-    if kept.is_empty() {
-        return compute(device, tensors, recording, fusion);
-    }
-    let all = [tensors, &kept].concat();
+    let purposes = |number: usize| if number < tensors.len() { purpose } else { Purpose::Values };
+    let mut result = match kept.is_empty() {
+        true => compute(device, tensors, recording, fusion, &purposes),
+        false => {
+            let all = [tensors, &kept].concat();
+            compute(device, &all, build_key(&all)?, fusion, &purposes)
+        }
+    };
     // Without room for what is kept, it is computed anew.
-    match compute(device, &all, build_key(&all)?, fusion) {
-        Err(Error::OutOfMemory { .. }) => compute(device, tensors, build_key(tensors)?, fusion),
-        result => result,
+    if matches!(result, Err(Error::OutOfMemory { .. })) && (settle::forget_all() || !kept.is_empty()) {
+        result = compute(device, tensors, build_key(tensors)?, fusion, &purposes);
     }
+    result
 }
 
-fn compute(device: Device, tensors: &[Tensor], recording: Recording<Keys>, fusion: Fusion) -> Result<()> {
+fn compute(
+    device: Device,
+    tensors: &[Tensor],
+    recording: Recording<Keys>,
+    fusion: Fusion,
+    purposes: &dyn Fn(usize) -> Purpose,
+) -> Result<()> {
+    let bytes = recording.inputs.iter().flatten().map(Buffer::bytes).sum();
+    let reads = Reads { generation: recording.generation, bytes };
     let start = debug::enabled(Level::Timings).then(Instant::now);
     let backend = Backend::open(device)?;
     let (results, claim) = match again(tensors, recording, device, &backend, fusion)? {
@@ -212,7 +241,9 @@ fn compute(device: Device, tensors: &[Tensor], recording: Recording<Keys>, fusio
             start.map_or(0.0, |start| start.elapsed().as_secs_f64() * 1e3)
         )
     });
-    tensors.iter().zip(results).for_each(|(tensor, buffer)| tensor.settle(buffer));
+    for (number, (tensor, buffer)) in tensors.iter().zip(results).enumerate() {
+        settle(tensor, buffer, purposes(number), reads);
+    }
     // Who waits for what was overwritten finds the results.
     drop(claim);
     Ok(())

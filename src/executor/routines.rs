@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use super::history::{History, KEPT_BYTES};
 use super::joins;
+use super::settle::{Purpose, Reads, settle};
 use crate::debug::{self, Level};
 use crate::recording::{Recipe, Sources, State, Tensor, TensorNode};
 use crate::runtime::buffer::Buffer;
@@ -53,7 +54,7 @@ fn make(tensor: &Tensor) -> Result<()> {
         let sources = sources.iter().map(source).collect::<Result<SmallVec<[Source; 2]>>>()?;
         carried_out(&invocation, tensor.node.dtype, &sources)
     });
-    tensor.settle(made?);
+    settle(tensor, made?, Purpose::Values, Reads::of(&sources));
     Ok(())
 }
 

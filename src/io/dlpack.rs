@@ -118,7 +118,7 @@ impl Tensor {
 }
 
 fn export<M: ManagedTensorBase>(call: Call, x: &Tensor) -> Result<Managed<M>> {
-    x.eval()?;
+    x.compute()?;
     let (shape, dtype) = x.known()?;
     let (device, buffer) = (x.device()?, x.buffer()?);
     let backend = Backend::open(device)?;

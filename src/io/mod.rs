@@ -49,7 +49,7 @@ fn failure(action: &'static str, path: &Path, message: impl Display) -> Error {
 
 /// The tensor's shape, dtype and elements, computed if they are not there yet.
 fn parts(x: &Tensor) -> Result<(&Shape, DType, Arc<HostBuffer>)> {
-    x.eval()?;
+    x.compute()?;
     let (shape, dtype) = x.known()?;
     Ok((shape, dtype, x.buffer()?.to_host()?))
 }

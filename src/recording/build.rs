@@ -29,6 +29,8 @@ pub(crate) struct Recording<G = Graph> {
     pub(crate) inputs: Inputs,
     /// Of which inputs the user has given the values up.
     pub(crate) donated: SmallVec<[bool; 8]>,
+    /// The most computed tensors that have kept how they were recorded, behind each other.
+    pub(crate) generation: u32,
     /// What was computed before on the way to other outputs.
     pub(crate) again: Vec<*const TensorNode>,
 }
@@ -104,7 +106,7 @@ fn attempt(
             let id = match &*state {
                 State::Invalid(error) => return Err(error.clone()),
                 State::Lent(loan) => return Ok(Err(loan.clone())),
-                State::Evaluated(buffer) => {
+                State::Evaluated(buffer, _) => {
                     inputs.push(Some(buffer.clone()));
                     donated.push(tensor.node.is_donated.load(Ordering::Relaxed));
                     graph.add(node_of(&tensor.node, &Op::Input(inputs.len() - 1)).into(), &[])
@@ -169,7 +171,7 @@ fn attempt(
     let ids =
         outputs.iter().filter_map(|output| done.get(&Arc::as_ptr(&output.node)).map(|(id, _)| *id)).collect();
     graph.set_outputs(ids);
-    Ok(Ok(Recording { graph, inputs, donated, again: Vec::new() }))
+    Ok(Ok(Recording { graph, inputs, donated, generation: 0, again: Vec::new() }))
 }
 
 /// A stand-in was used where it stands for nothing.

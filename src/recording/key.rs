@@ -9,7 +9,7 @@ use super::build::{Inputs, Recording, expansion, node_of, patiently, without_val
 use super::loan::Loan;
 use super::numbers::Numbers;
 use super::tensor::reduced_shape;
-use super::{Recipe, Sources, State, Tensor, TensorNode};
+use super::{Past, Recipe, Sources, State, Tensor, TensorNode};
 use crate::graph::NodeRef;
 use crate::graph::hash::{KeyOfNodes, Keys};
 use crate::graph::op::{Constant, Op, View};
@@ -60,6 +60,7 @@ struct Visit {
     pending: SmallVec<[Next; 4]>,
     inputs: Inputs,
     donated: SmallVec<[bool; 8]>,
+    generation: u32,
     again: Vec<*const TensorNode>,
 }
 
@@ -68,7 +69,15 @@ impl Visit {
     fn new(outputs: usize) -> Visit {
         let (inputs, donated, again) = (Inputs::new(), SmallVec::new(), Vec::new());
         let pending = SmallVec::new();
-        Visit { key: KeyOfNodes::new(outputs), numbers: Numbers::new(), pending, inputs, donated, again }
+        Visit {
+            key: KeyOfNodes::new(outputs),
+            numbers: Numbers::new(),
+            pending,
+            inputs,
+            donated,
+            generation: 0,
+            again,
+        }
     }
 
     fn outputs(&mut self, outputs: &[Tensor]) -> Result<(), End> {
@@ -91,8 +100,8 @@ impl Visit {
     }
 
     fn finish(self) -> Recording<Keys> {
-        let Visit { key, inputs, donated, again, .. } = self;
-        Recording { graph: key.finish(), inputs, donated, again }
+        let Visit { key, inputs, donated, generation, again, .. } = self;
+        Recording { graph: key.finish(), inputs, donated, generation, again }
     }
 
     fn tensor(&mut self, tensor: Tensor) -> Result<(), End> {
@@ -107,7 +116,8 @@ impl Visit {
         match &*state {
             State::Invalid(error) => return Err(End::Error(error.clone())),
             State::Lent(loan) => return Err(End::Lent(loan.clone())),
-            State::Evaluated(buffer) => {
+            State::Evaluated(buffer, past) => {
+                self.generation = self.generation.max(Past::generation(past.as_deref()));
                 let is_donated = node.is_donated.load(Ordering::Relaxed);
                 self.input(&tensor, Some(buffer.clone()), is_donated);
             }

@@ -4,9 +4,10 @@ pub(crate) mod build;
 pub(crate) mod key;
 pub(crate) mod loan;
 mod numbers;
+mod past;
 pub(crate) mod tensor;
 
 pub use tensor::Tensor;
 pub(crate) use tensor::{
-    Decomposition, Recipe, Results, Rule, Sources, State, TensorNode, is_addressable, together,
+    Decomposition, Past, Recipe, Results, Rule, Sources, State, TensorNode, is_addressable, together,
 };

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use smallvec::SmallVec;
 
@@ -46,8 +46,8 @@ pub(crate) struct TensorNode {
     pub(crate) location: SourceLocation,
     /// Whether it is made of values of a scan's step, so that it has values only there.
     pub(crate) is_of_step: bool,
-    /// How many recorded tensors follow from each other up to this one, at most: more than for any that it follows from.
-    pub(crate) depth: u32,
+    /// When it was recorded: after all that it follows from, and what this thread has recorded before.
+    pub(crate) time: u64,
     /// Whether its user has given the values up, however few they are.
     pub(crate) is_donated: AtomicBool,
     /// Whether an evaluation has computed it, on the way to others if its values are not there.
@@ -66,10 +66,19 @@ pub(crate) enum State {
     Invalid(Error),
     /// To be computed.
     Recorded(Recipe, Sources),
-    /// Computed, or given by the user; the history is gone.
-    Evaluated(Buffer),
+    /// Computed, or given by the user. Of what was computed without the user's asking for that alone, there may be what
+    /// gradients need of its history.
+    Evaluated(Buffer, Option<Arc<Past>>),
     /// The values are being overwritten, by the evaluation of the only ones who knew them.
     Lent(Arc<Loan>),
+}
+
+/// What is left of a computed tensor's history.
+pub(crate) enum Past {
+    /// As it was recorded. The generation says how many computed tensors with histories lie behind each other.
+    Recorded { recipe: Recipe, sources: Sources, generation: u32 },
+    /// It was let go of. What it followed from by floats alone, as far as there are handles.
+    Origins(Box<[Weak<TensorNode>]>),
 }
 
 /// What to do with the sources.
@@ -205,19 +214,21 @@ impl TensorNode {
 impl Drop for TensorNode {
     /// Lets go of the history with a loop: a chain of a million operations must not recurse.
     fn drop(&mut self) {
-        let mut orphans = take_sources(&mut self.state);
+        let mut orphans = Sources::new();
+        move_sources(&mut self.state, &mut orphans);
         while let Some(source) = orphans.pop() {
             let mut source = source.node;
             // Where it is, if nobody else lets go of it at this moment: there is much to move.
             match Arc::get_mut(&mut source) {
                 Some(node) => {
-                    take_sources(&mut node.state).into_iter().for_each(|s| orphans.push(s));
+                    move_sources(&mut node.state, &mut orphans);
                     node.state = Mutex::new(State::Recorded(Recipe::StepValue, Sources::new()));
                     keep(source);
                 }
                 None => {
-                    let node = Arc::into_inner(source);
-                    orphans.extend(node.map(|mut node| take_sources(&mut node.state)).unwrap_or_default());
+                    if let Some(mut node) = Arc::into_inner(source) {
+                        move_sources(&mut node.state, &mut orphans);
+                    }
                 }
             }
         }
@@ -228,6 +239,8 @@ impl Drop for TensorNode {
 const MOST_SPARE: usize = 1024;
 
 thread_local! {
+    /// When this thread has recorded last (Lamport, "Time, clocks, and the ordering of events in a distributed system", 1978).
+    static LAST: Cell<u64> = const { Cell::new(0) };
     /// Nodes that nobody has any more, without what they held. Recording and dropping a history would take a third longer with
     /// an allocation for each node.
     static SPARE: Cell<Vec<Arc<TensorNode>>> = const { Cell::new(Vec::new()) };
@@ -263,11 +276,25 @@ fn placed(node: TensorNode) -> Arc<TensorNode> {
     Arc::new(node)
 }
 
-fn take_sources(state: &mut Mutex<State>) -> Sources {
+/// Moves what a node holds to the others.
+#[inline(always)]
+fn move_sources(state: &mut Mutex<State>, orphans: &mut Sources) {
     let state = state.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
     match state {
-        State::Recorded(_, sources) => std::mem::take(sources),
-        State::Invalid(_) | State::Evaluated(_) | State::Lent(_) => Sources::new(),
+        State::Recorded(_, sources) => move_all(sources, orphans),
+        State::Evaluated(_, past @ Some(_)) => {
+            if let Some(Past::Recorded { mut sources, .. }) = past.take().and_then(Arc::into_inner) {
+                move_all(&mut sources, orphans);
+            }
+        }
+        State::Invalid(_) | State::Evaluated(_, None) | State::Lent(_) => {}
+    }
+}
+
+#[inline(always)]
+fn move_all(sources: &mut Sources, orphans: &mut Sources) {
+    while let Some(source) = sources.pop() {
+        orphans.push(source);
     }
 }
 
@@ -339,7 +366,7 @@ impl Tensor {
         location: SourceLocation,
     ) -> Tensor {
         buffer.hold(origin, location);
-        Tensor::from_parts(shape, dtype, Some(device), origin, location, State::Evaluated(buffer))
+        Tensor::from_parts(shape, dtype, Some(device), origin, location, State::Evaluated(buffer, None))
     }
 
     /// Inlined, so that the parts are written where they stay.
@@ -352,14 +379,16 @@ impl Tensor {
         location: SourceLocation,
         state: State,
     ) -> Tensor {
-        let (mut is_of_step, mut depth) = (false, 0);
+        let (mut is_of_step, mut time) = (false, LAST.get());
         if let State::Recorded(recipe, sources) = &state {
             is_of_step = matches!(recipe, Recipe::StepValue);
             for source in sources {
                 is_of_step |= source.node.is_of_step;
-                depth = depth.max(source.node.depth.saturating_add(1));
+                time = time.max(source.node.time);
             }
         }
+        time += 1;
+        LAST.set(time);
         let is_invalid = AtomicBool::new(matches!(state, State::Invalid(_)));
         let state = Mutex::new(state);
         let [is_donated, was_computed] = [false; 2].map(AtomicBool::new);
@@ -371,7 +400,7 @@ impl Tensor {
                 origin,
                 location,
                 is_of_step,
-                depth,
+                time,
                 is_donated,
                 was_computed,
                 mark: AtomicU64::new(0),
@@ -401,7 +430,7 @@ impl Tensor {
     fn error(&self) -> Result<()> {
         match &*self.node.state() {
             State::Invalid(error) => Err(error.clone()),
-            State::Recorded(..) | State::Evaluated(_) | State::Lent(_) => Ok(()),
+            State::Recorded(..) | State::Evaluated(..) | State::Lent(_) => Ok(()),
         }
     }
 
@@ -466,6 +495,6 @@ impl Tensor {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     pub fn is_evaluated(&self) -> bool {
-        matches!(&*self.node.state(), State::Evaluated(_))
+        matches!(&*self.node.state(), State::Evaluated(..))
     }
 }

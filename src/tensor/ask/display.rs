@@ -58,7 +58,7 @@ impl fmt::Display for Tensor {
 }
 
 fn shown(x: &Tensor) -> Result<String> {
-    x.eval()?;
+    x.compute()?;
     let (shape, dtype) = x.known()?;
     let host = x.buffer()?.to_host()?;
     let bytes = host.as_slice();

@@ -10,7 +10,7 @@ use crate::executor::{self, settings};
 use crate::inspect::program::Program;
 use crate::inspect::target::Target;
 use crate::recording::build::{build, build_decomposed};
-use crate::recording::{Recipe, Sources, State, Tensor, TensorNode};
+use crate::recording::{Recipe, State, Tensor, TensorNode};
 use crate::runtime::buffer::Buffer;
 use crate::tensor::arguments::element::{self, Element};
 use crate::{Device, Error, Fusion, Result, SourceLocation};
@@ -69,12 +69,12 @@ pub(crate) fn fusion() -> Fusion {
 /// [`IndexOutOfRange`](crate::Error::IndexOutOfRange).
 pub fn eval<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Result<()> {
     let tensors: Vec<Tensor> = tensors.into_iter().cloned().collect();
-    executor::evaluate(&tensors, fusion())
+    executor::evaluate_to_data(&tensors, fusion())
 }
 
 impl Tensor {
-    /// Computes the values, if they are not there yet. The tensor keeps them and lets go of its history. So does what lies on the
-    /// way, if an evaluation has computed it before and there is a handle of it, unless it is larger than 1 MiB and than all
+    /// Computes the values, if they are not there yet. The tensor keeps them and lets go of its history: it is data, a constant for
+    /// [gradients](crate::grad). What lies on the way keeps its values too, if an evaluation has computed it before and there is a handle of it, unless it is larger than 1 MiB and than all
     /// that the evaluation reads or gives.
     ///
     /// ```
@@ -90,7 +90,7 @@ impl Tensor {
     /// # Errors
     /// As [`eval`].
     pub fn eval(&self) -> Result<()> {
-        executor::evaluate(std::slice::from_ref(self), fusion())
+        executor::evaluate_to_data(std::slice::from_ref(self), fusion())
     }
 
     /// The values, row-major, computed if they are not there yet.
@@ -117,7 +117,7 @@ impl Tensor {
                 format!("the tensor is {dtype} {shape}, not {}; convert it with .cast(DType::...)", T::DTYPE);
             return Err(Error::InvalidOperation { op, message, location });
         }
-        self.eval()?;
+        self.compute()?;
         element::from_bytes(self.buffer()?.to_host()?.as_slice())
     }
 
@@ -203,29 +203,20 @@ impl Tensor {
         self
     }
 
+    /// Computes the values, for who wants to see them: the tensor becomes no constant for gradients.
+    pub(crate) fn compute(&self) -> Result<()> {
+        executor::evaluate(std::slice::from_ref(self), fusion())
+    }
+
     /// The memory of an evaluated tensor.
     pub(crate) fn buffer(&self) -> Result<Buffer> {
         match &*self.node.state() {
-            State::Evaluated(buffer) => Ok(buffer.clone()),
+            State::Evaluated(buffer, _) => Ok(buffer.clone()),
             State::Invalid(error) => Err(error.clone()),
             State::Recorded(..) | State::Lent(_) => {
                 Err(Error::internal("evaluation", "a tensor was not computed"))
             }
         }
-    }
-
-    /// Keeps the values and lets go of the history.
-    pub(crate) fn settle(&self, buffer: Buffer) {
-        buffer.hold(self.node.origin, self.node.location);
-        let mut state = self.node.state();
-        let sources = match &mut *state {
-            State::Recorded(_, sources) => std::mem::take(sources),
-            State::Invalid(_) | State::Evaluated(_) | State::Lent(_) => Sources::new(),
-        };
-        *state = State::Evaluated(buffer);
-        drop(state);
-        // After the lock is released: the history may be long.
-        drop(sources);
     }
 }
 

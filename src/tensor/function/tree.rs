@@ -302,7 +302,7 @@ numbers!(bool u8 i8 i16 i32 u32 i64 f16 bf16 f32 f64);
 fn number<T: Element>(value: T) -> Tensor {
     let location = SourceLocation::caller();
     Tensor::or_invalid(HostBuffer::from_bytes(element::to_bytes(&[value])).map(|buffer| {
-        let state = State::Evaluated(Buffer::Host(Arc::new(buffer)));
+        let state = State::Evaluated(Buffer::Host(Arc::new(buffer)), None);
         Tensor::from_parts(Shape::scalar(), T::DTYPE, None, "number", location, state)
     }))
 }

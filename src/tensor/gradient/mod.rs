@@ -13,7 +13,7 @@ use std::borrow::Borrow;
 use super::arguments::call::Call;
 use super::function::tree::{Leaves, Tensors};
 use crate::graph::op::ConstantRole;
-use crate::recording::{Recipe, Rule, Sources, State};
+use crate::recording::{Recipe, Rule, Sources, State, TensorNode};
 use crate::{Error, Result, Scalar, Tensor};
 
 /// The gradients of a 0-d tensor by what it was recorded from: a value like `by`, with the derivative by each element in the
@@ -23,9 +23,12 @@ use crate::{Error, Result, Scalar, Tensor};
 /// together with what they are of ([`eval`](crate::eval)), or within [`compile`](crate::compile()): it is one plan then, which
 /// computes what both need once.
 ///
-/// `by` are tensors as they were used: `loss` is a function of the handles themselves and their clones. What was
-/// [evaluated](Tensor::is_evaluated) before the gradients were recorded is a constant, as is what went through
-/// [`Tensor::detach`]; values between may be kept by an evaluation of what follows from them, so record gradients before asking.
+/// `by` are tensors as they were used: `loss` is a function of the handles themselves and their clones. Asking for values
+/// ([`Tensor::item`], [`Tensor::to_vec`], printing) changes no gradient, whatever is asked for, and when. What [`Tensor::eval`] or
+/// [`eval`](crate::eval) has computed before the gradients were recorded is data, a constant, as is what went through [`Tensor::detach`].
+/// So a loop that updates weights evaluates them in each step. How tensors were recorded whose values were only asked for is
+/// remembered as long as memory allows, for the last of them: through a loop that asks for the values of each step, for eight steps
+/// back. Gradients that would go through what is forgotten are invalid.
 /// Where a function has no slope, the gradient is PyTorch's: 0 for `relu` and `abs` at 0, and for a norm of zeros; all of it at the limits of
 /// `clamp`; halves where the operands of `maximum` are equal; of the largest of several elements, equal shares. What is constant but for
 /// jumps, as `floor` is, has a gradient of zeros.
@@ -115,7 +118,7 @@ fn pulled<T: Tensors>(call: Call, by: &T, outputs: impl FnOnce() -> Result<Vec<(
         let of = |(x, gradient): (&Tensor, Option<Tensor>)| match gradient {
             Some(gradient) => Ok(gradient),
             None if sweep::follow(&outputs, x)? => Ok(call.compose(|| x.zeros_like())),
-            None => Err(unrelated(call, x)),
+            None => Err(unrelated(call, &outputs, x)),
         };
         by.iter().zip(gradients).map(of).collect()
     };
@@ -125,13 +128,20 @@ fn pulled<T: Tensors>(call: Call, by: &T, outputs: impl FnOnce() -> Result<Vec<(
     T::from_leaves(&mut leaves)
 }
 
-fn unrelated(call: Call, x: &Tensor) -> Error {
-    let (shape, dtype) = (&x.node.shape, x.node.dtype);
-    call.error(format!(
-        "was not recorded from the {dtype} {shape} of `{}` at {}: that was not used, or only in what has been evaluated \
-         since; record a loss and its gradients, and evaluate them together",
-        x.node.origin, x.node.location
-    ))
+fn unrelated(call: Call, outputs: &[(Tensor, Tensor)], x: &Tensor) -> Error {
+    let named = |tensor: &Tensor| {
+        let TensorNode { shape, dtype, origin, location, .. } = &*tensor.node;
+        format!("the {dtype} {shape} of `{origin}` at {location}")
+    };
+    let why = match sweep::data_between(outputs, x) {
+        Some(data) => format!(
+            "what follows from it may have gone into {}, which `eval` has made data, a constant; record gradients before, or ask \
+             for values with `item` or `to_vec`",
+            named(&data)
+        ),
+        None => "it was not used on the way".to_owned(),
+    };
+    call.error(format!("was not recorded from {}: {why}", named(x)))
 }
 
 impl Tensor {

@@ -1,6 +1,6 @@
 //! The reverse sweep: from outputs to what they were recorded from, each tensor after all that use it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -9,7 +9,7 @@ use super::recurrence::Loops;
 use super::site::{Site, summed_to};
 use super::total::total;
 use crate::graph::op::Op;
-use crate::recording::{Recipe, Sources, State, TensorNode};
+use crate::recording::{Past, Recipe, Sources, TensorNode};
 use crate::tensor::arguments::call::Call;
 use crate::{Result, Tensor};
 
@@ -28,8 +28,8 @@ struct Visited {
 pub(super) fn sweep(outputs: &[(Tensor, Tensor)], wanted: &[Tensor]) -> Result<Vec<Option<Tensor>>> {
     let key = |tensor: &Tensor| Arc::as_ptr(&tensor.node);
     let aims: FxHashSet<*const TensorNode> = wanted.iter().map(key).collect();
-    let least_depth = wanted.iter().map(|tensor| tensor.node.depth).min().unwrap_or(0);
-    let (visited, numbers) = visit(outputs.iter().map(|(output, _)| output), &aims, least_depth)?;
+    let earliest = wanted.iter().map(|tensor| tensor.node.time).min().unwrap_or(0);
+    let (visited, numbers) = visit(outputs.iter().map(|(output, _)| output), &aims, earliest)?;
     let mut reaching: Vec<SmallVec<[Tensor; 2]>> = vec![SmallVec::new(); visited.len()];
     for (output, cotangent) in outputs {
         reaching[numbers[&key(output)]].push(cotangent.clone());
@@ -76,17 +76,36 @@ pub(super) fn sweep(outputs: &[(Tensor, Tensor)], wanted: &[Tensor]) -> Result<V
 pub(super) fn follow(outputs: &[(Tensor, Tensor)], from: &Tensor) -> Result<bool> {
     let key = |tensor: &Tensor| Arc::as_ptr(&tensor.node);
     let outputs = || outputs.iter().map(|(output, _)| output);
-    let (visited, numbers) = visit(outputs(), &FxHashSet::from_iter([key(from)]), from.node.depth)?;
+    let (visited, numbers) = visit(outputs(), &FxHashSet::from_iter([key(from)]), from.node.time)?;
     Ok(outputs().any(|output| visited[numbers[&key(output)]].is_needed))
 }
 
-/// What the outputs were recorded from, sources first, with each one's number. What is less deep than all that is wanted
+/// The last float on the way to the outputs that is data, and was recorded after a tensor.
+pub(super) fn data_between(outputs: &[(Tensor, Tensor)], x: &Tensor) -> Option<Tensor> {
+    let (visited, _) =
+        visit(outputs.iter().map(|(output, _)| output), &FxHashSet::default(), x.node.time).ok()?;
+    let is_data = |tensor: &&Tensor| {
+        let node = &tensor.node;
+        node.time > x.node.time
+            && node.dtype.is_float()
+            && tensor.is_evaluated()
+            && node.state().recorded().is_none()
+    };
+    visited
+        .iter()
+        .map(|visited| &visited.tensor)
+        .filter(is_data)
+        .max_by_key(|tensor| tensor.node.time)
+        .cloned()
+}
+
+/// What the outputs were recorded from, sources first, with each one's number. What was recorded before all that is wanted
 /// follows from none of it, and is not looked into: a loop that records a gradient in each step does not visit the steps
 /// before in each.
 fn visit<'a>(
     outputs: impl Iterator<Item = &'a Tensor>,
     aims: &FxHashSet<*const TensorNode>,
-    least_depth: u32,
+    earliest: u64,
 ) -> Result<(Vec<Visited>, FxHashMap<*const TensorNode, usize>)> {
     let mut visited: Vec<Visited> = Vec::new();
     let mut numbers: FxHashMap<*const TensorNode, usize> = FxHashMap::default();
@@ -97,7 +116,7 @@ fn visit<'a>(
         let key = Arc::as_ptr(&tensor.node);
         let Some((recipe, sources)) = recorded else {
             if entered.insert(key) {
-                let recorded = recorded_as(&tensor, least_depth)?;
+                let recorded = recorded_as(&tensor, aims, earliest)?;
                 let below: Vec<Tensor> = recorded.1.iter().cloned().collect();
                 pending.push((tensor, Some(recorded)));
                 pending.extend(below.into_iter().map(|source| (source, None)));
@@ -116,18 +135,28 @@ fn visit<'a>(
 /// How a tensor was recorded, and what its gradient goes on to.
 type Recorded = (Option<Recipe>, Sources);
 
-fn recorded_as(tensor: &Tensor, least_depth: u32) -> Result<Recorded> {
+fn recorded_as(tensor: &Tensor, aims: &FxHashSet<*const TensorNode>, earliest: u64) -> Result<Recorded> {
     tensor.validity()?;
-    if tensor.node.depth < least_depth {
+    if tensor.node.time < earliest {
         return Ok((None, Sources::new()));
     }
-    Ok(match &*tensor.node.state() {
-        State::Recorded(recipe @ Recipe::Derived(_), sources) => {
-            (Some(recipe.clone()), sources.iter().skip(1).cloned().collect())
-        }
-        State::Recorded(recipe, sources) => (Some(recipe.clone()), sources.clone()),
-        State::Invalid(_) | State::Evaluated(_) | State::Lent(_) => (None, Sources::new()),
-    })
+    let state = tensor.node.state();
+    if let Some((recipe, sources)) = state.recorded() {
+        return Ok((Some(recipe.clone()), Sources::from(recipe.differentiable(sources))));
+    }
+    if let Some(Past::Origins(origins)) = state.past()
+        && !aims.contains(&Arc::as_ptr(&tensor.node))
+        && let Some(aim) =
+            origins.iter().filter_map(Weak::upgrade).find(|origin| aims.contains(&Arc::as_ptr(origin)))
+    {
+        let TensorNode { shape, dtype, origin, location, .. } = &*tensor.node;
+        return Call::here("grad").fail(format!(
+            "goes through the {dtype} {shape} of `{origin}` at {location}, which follows from that of `{}` at {}, but was computed \
+             too long ago: how is forgotten; record gradients before asking for values, or make it a constant with .detach()",
+            aim.origin, aim.location
+        ));
+    }
+    Ok((None, Sources::new()))
 }
 
 /// `softmax_grad` for `softmax`.
@@ -153,11 +182,25 @@ mod tests {
         for _ in 0..4 {
             let loss = x.matmul(&w).square().sum(..);
             let aims = FxHashSet::from_iter([Arc::as_ptr(&w.node)]);
-            visited.push(visit([&loss].into_iter(), &aims, w.node.depth).unwrap().0.len());
+            visited.push(visit([&loss].into_iter(), &aims, w.node.time).unwrap().0.len());
             let gradient = crate::grad(&loss, &w);
             gradient.validity().unwrap();
             w = w - gradient * 0.1;
         }
         assert_eq!(visited[3], visited[1], "{visited:?}");
+        // Of several, one after more operations than another, whose values are asked for in each step.
+        let mut bias = Tensor::zeros([1], DType::F32);
+        visited.clear();
+        for _ in 0..6 {
+            let loss = (x.matmul(&w).relu() + &bias).square().sum(..);
+            let aims = FxHashSet::from_iter([&w, &bias].map(|x| Arc::as_ptr(&x.node)));
+            let earliest = w.node.time.min(bias.node.time);
+            visited.push(visit([&loss].into_iter(), &aims, earliest).unwrap().0.len());
+            let (dw, db) = crate::grad(&loss, &(w.clone(), bias.clone()));
+            (w, bias) = ((w - dw * 0.1).clamp(-1.0, 1.0) * 1.0, bias - db);
+            w.to_vec::<f32>().unwrap();
+            bias.to_vec::<f32>().unwrap();
+        }
+        assert_eq!(visited[5], visited[1], "{visited:?}");
     }
 }

@@ -40,7 +40,7 @@ impl Tensor {
     /// # Errors
     /// As [`eval`](crate::eval); an index out of range that a GPU has met meanwhile.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        self.eval()?;
+        self.compute()?;
         Ok(self.buffer()?.to_host()?.as_slice().to_vec())
     }
 }

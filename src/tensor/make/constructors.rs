@@ -326,7 +326,7 @@ mod tests {
         assert_eq!(x.dtype().unwrap(), DType::I32);
         assert_eq!(x.device().unwrap(), Device::cpu());
         let state = x.node.state();
-        let State::Evaluated(Buffer::Host(buffer)) = &*state else { panic!("not on the host") };
+        let State::Evaluated(Buffer::Host(buffer), _) = &*state else { panic!("not on the host") };
         assert_eq!(element::from_bytes::<i32>(buffer.as_slice()).unwrap(), [1, 2, 3, 4, 5, 6]);
     }
 

@@ -69,7 +69,7 @@ impl Tensor {
     /// # Errors
     /// As [`eval`](crate::eval).
     pub fn as_ptr(&self) -> Result<*const c_void> {
-        self.eval()?;
+        self.compute()?;
         let buffer = self.buffer()?;
         Backend::open(self.device()?)?.order(std::iter::once(&buffer), std::iter::empty())?;
         Ok(if buffer.bytes() == 0 { std::ptr::null() } else { buffer.pointer() })

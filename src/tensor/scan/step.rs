@@ -150,7 +150,7 @@ impl Step {
                             .fail("the step uses a value of another scan's step, which has none here");
                     }
                     State::Recorded(_, sources) => sources.clone(),
-                    State::Invalid(_) | State::Evaluated(_) | State::Lent(_) => Sources::new(),
+                    State::Invalid(_) | State::Evaluated(..) | State::Lent(_) => Sources::new(),
                 };
                 let below: Vec<Tensor> = sources.iter().cloned().collect();
                 pending.push((tensor, Some(sources)));

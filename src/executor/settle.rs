@@ -1,0 +1,284 @@
+//! The end of an evaluation: tensors have their values, and let go of what led to them, at once or later.
+//!
+//! A tensor that [`eval`](crate::eval) was asked for is data from then on, a constant for gradients. All else that an evaluation computes
+//! (for who wants to see values, or on the way to others) keeps how it was recorded, so that a gradient is the same whatever was
+//! looked at before. What that keeps alive is bounded: by tensors that follow from each other, by their number, and by bytes of
+//! values that nothing else holds. It also gives way to results that are written over their inputs. Histories that had to go
+//! leave a note of what they began from, so that a gradient through them is an error.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::history::History;
+use crate::Tensor;
+use crate::recording::{Past, Recipe, Sources, State, TensorNode};
+use crate::runtime::buffer::Buffer;
+
+/// Computed tensors with histories that follow from each other: a loop lets go of what is longer ago.
+const MOST_GENERATIONS: u32 = 8;
+/// Computed tensors with histories.
+const MOST_PASTS: usize = 1024;
+/// Bytes of values that only histories of computed tensors hold.
+const MOST_BYTES: usize = 256 << 20;
+/// How many histories are looked through for memory that results could be written over.
+const MOST_SEARCHED: usize = 16;
+
+/// What tensors are computed for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Purpose {
+    /// Their values are wanted, or those of what follows from them.
+    Values,
+    /// They become data.
+    Data,
+}
+
+/// What an evaluation reads, for those who keep how they were recorded.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Reads {
+    /// The most of any input.
+    pub(super) generation: u32,
+    pub(super) bytes: usize,
+}
+
+impl Reads {
+    pub(super) fn of(sources: &[Tensor]) -> Reads {
+        let mut reads = Reads::default();
+        for source in sources {
+            if let State::Evaluated(buffer, past) = &*source.node.state() {
+                reads.generation = reads.generation.max(Past::generation(past.as_deref()));
+                reads.bytes += buffer.bytes();
+            }
+        }
+        reads
+    }
+}
+
+/// The tensor has its values now.
+pub(super) fn settle(tensor: &Tensor, buffer: Buffer, purpose: Purpose, reads: Reads) {
+    let node = &tensor.node;
+    buffer.hold(node.origin, node.location);
+    let bytes = reads.bytes + buffer.bytes();
+    let is_old = reads.generation >= MOST_GENERATIONS;
+    let generation = if is_old { 1 } else { reads.generation + 1 };
+    let mut state = node.state();
+    let (past, sources) = match &mut *state {
+        State::Recorded(recipe, sources)
+            if purpose == Purpose::Values && node.dtype.is_float() && !sources.is_empty() =>
+        {
+            let recipe = std::mem::replace(recipe, Recipe::StepValue);
+            let sources = std::mem::take(sources);
+            (Some(Arc::new(Past::Recorded { recipe, sources, generation })), Sources::new())
+        }
+        State::Recorded(_, sources) => (None, std::mem::take(sources)),
+        // By another thread.
+        State::Evaluated(_, past) => (past.take(), Sources::new()),
+        State::Invalid(_) | State::Lent(_) => (None, Sources::new()),
+    };
+    let is_kept = past.is_some();
+    *state = State::Evaluated(buffer, past);
+    drop(state);
+    // After the lock is released: the history may be long.
+    drop(sources);
+    if is_kept {
+        if is_old {
+            tensor.computed_behind().iter().for_each(Tensor::forget);
+        }
+        Pasts::add(tensor, bytes);
+    }
+}
+
+/// A computed tensor becomes data.
+pub(super) fn become_data(tensor: &Tensor) {
+    let past = match &mut *tensor.node.state() {
+        State::Evaluated(_, past) => past.take(),
+        State::Invalid(_) | State::Recorded(..) | State::Lent(_) => None,
+    };
+    drop(past);
+}
+
+/// Computed tensors that may have histories, in the order of their evaluations.
+struct Pasts {
+    tensors: VecDeque<Weak<TensorNode>>,
+    /// How many there may be before those are looked for that are gone.
+    room: usize,
+    /// Bytes that evaluations may still read and write before it is looked for how many bytes are held.
+    room_bytes: usize,
+}
+
+static PASTS: Mutex<Pasts> =
+    Mutex::new(Pasts { tensors: VecDeque::new(), room: MOST_PASTS / 16, room_bytes: MOST_BYTES });
+
+impl Pasts {
+    fn add(tensor: &Tensor, bytes: usize) {
+        let mut pasts = PASTS.lock().unwrap_or_else(PoisonError::into_inner);
+        pasts.tensors.push_back(Arc::downgrade(&tensor.node));
+        let is_full = pasts.tensors.len() > pasts.room;
+        let is_heavy = bytes > pasts.room_bytes;
+        pasts.room_bytes = pasts.room_bytes.saturating_sub(bytes);
+        if !is_full && !is_heavy {
+            return;
+        }
+        pasts.tensors.retain(|tensor| tensor.strong_count() > 0);
+        let surplus = pasts.tensors.len().saturating_sub(MOST_PASTS);
+        let oldest: Vec<_> = pasts.tensors.drain(..if surplus > 0 { MOST_PASTS / 4 } else { 0 }).collect();
+        pasts.room = (pasts.tensors.len() * 2).clamp(MOST_PASTS / 16, MOST_PASTS);
+        drop(pasts);
+        alive(&oldest).iter().for_each(Tensor::forget);
+        if is_heavy {
+            lighten();
+        }
+    }
+}
+
+fn alive(tensors: impl IntoIterator<Item = impl std::borrow::Borrow<Weak<TensorNode>>>) -> Vec<Tensor> {
+    tensors.into_iter().filter_map(|tensor| Some(Tensor { node: tensor.borrow().upgrade()? })).collect()
+}
+
+fn all() -> Vec<Tensor> {
+    alive(&PASTS.lock().unwrap_or_else(PoisonError::into_inner).tensors)
+}
+
+fn newest() -> Vec<Tensor> {
+    let pasts = PASTS.lock().unwrap_or_else(PoisonError::into_inner);
+    alive(pasts.tensors.iter().rev().take(MOST_SEARCHED))
+}
+
+/// How many handles of what was recorded after a time there are in the newest histories of computed tensors alone.
+pub(super) fn handles_in_pasts(after: u64) -> FxHashMap<*const TensorNode, usize> {
+    let mut newest = newest();
+    newest.retain(|tensor| tensor.node.time > after);
+    if newest.is_empty() {
+        return FxHashMap::default();
+    }
+    let history = History::with_pasts(&newest, after);
+    let (_, let_go) = history.without_handles(|number| history.tensors[number].is_evaluated());
+    let handles = history.tensors.iter().zip(let_go).filter(|(_, handles)| *handles > 0);
+    handles.map(|(tensor, handles)| (Arc::as_ptr(&tensor.node), handles)).collect()
+}
+
+/// Lets go of the oldest histories until what only they hold is little enough.
+fn lighten() {
+    let mut tensors = all();
+    let mut held = held_bytes(&tensors);
+    while held > MOST_BYTES && !tensors.is_empty() {
+        tensors.drain(..tensors.len().div_ceil(2)).for_each(|tensor| tensor.forget());
+        held = held_bytes(&tensors);
+    }
+    PASTS.lock().unwrap_or_else(PoisonError::into_inner).room_bytes =
+        MOST_BYTES.saturating_sub(held).max(MOST_BYTES / 4);
+}
+
+/// Bytes of values that only the histories of computed tensors hold.
+fn held_bytes(tensors: &[Tensor]) -> usize {
+    let history = History::with_pasts(tensors, 0);
+    let (only_here, _) = history.without_handles(|number| history.tensors[number].is_evaluated());
+    let bytes = |(number, tensor): (usize, &Tensor)| match &*tensor.node.state() {
+        State::Evaluated(buffer, _) if only_here[number] => buffer.bytes(),
+        _ => 0,
+    };
+    history.tensors.iter().enumerate().map(bytes).sum()
+}
+
+/// Lets go of all histories of computed tensors, for want of memory; whether there were any.
+pub(super) fn forget_all() -> bool {
+    let tensors = all();
+    PASTS.lock().unwrap_or_else(PoisonError::into_inner).tensors.clear();
+    tensors.iter().for_each(Tensor::forget);
+    !tensors.is_empty()
+}
+
+/// Lets go of the histories that alone keep an evaluation of these outputs from writing over what it wants to; whether there are
+/// such.
+pub(super) fn forget_for(outputs: &[Tensor], wants: impl Fn(&Buffer) -> bool) -> bool {
+    let newest = newest();
+    if newest.is_empty() {
+        return false;
+    }
+    let roots = [outputs, &newest].concat();
+    let history = History::with_pasts(&roots, 0);
+    drop(newest);
+    let addresses: FxHashSet<*const TensorNode> = roots.iter().map(|root| Arc::as_ptr(&root.node)).collect();
+    let is_root = |number: usize| addresses.contains(&Arc::as_ptr(&history.tensors[number].node));
+    let (is_free, _) = history.without_handles(is_root);
+    let mut leads = vec![false; history.tensors.len()];
+    let mut is_one = false;
+    for (number, tensor) in history.tensors.iter().enumerate() {
+        leads[number] = history.sources(number).iter().any(|&source| leads[source]);
+        let State::Evaluated(buffer, _) = &*tensor.node.state() else { continue };
+        if is_free[number] && wants(buffer) {
+            leads[number] = true;
+            is_one = true;
+        }
+    }
+    let forget = |(number, tensor): (usize, &Tensor)| {
+        if leads[number] {
+            tensor.forget();
+        }
+    };
+    history.tensors.iter().enumerate().for_each(forget);
+    is_one
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Tensor;
+
+    fn has_past(tensor: &Tensor) -> bool {
+        tensor.node.state().recorded().is_some()
+    }
+
+    #[test]
+    fn a_loop_lets_go_of_what_is_long_ago() {
+        let mut x = Tensor::from_vec(vec![1.0f32; 8], [8]);
+        let mut states = Vec::new();
+        for _ in 0..50 {
+            x = (x * 0.5).exp();
+            x.to_vec::<f32>().unwrap();
+            states.push(Arc::downgrade(&x.node));
+            let count = alive(&states).len();
+            assert!(count <= MOST_GENERATIONS as usize + 2, "{count}");
+        }
+        assert!(has_past(&x));
+    }
+
+    fn held_by(tensor: &Tensor) -> usize {
+        // One more handle, as of who looks them up.
+        let tensors = vec![tensor.clone()];
+        held_bytes(&tensors)
+    }
+
+    #[test]
+    fn what_only_histories_hold_is_counted() {
+        let make = |bytes: usize| Tensor::from_vec(vec![1.0f32; bytes / 4], [bytes / 4]);
+        let (mine, given) = (make(1 << 10), make(1 << 12));
+        let y = (&mine * 2.0).sum(..) + (&given * 2.0).sum(..);
+        y.to_vec::<f32>().unwrap();
+        assert_eq!(held_by(&y), 0);
+        drop(given);
+        assert_eq!(held_by(&y), 1 << 12);
+        // What is between is held as long as what was made of it.
+        let z = &y * 3.0;
+        z.to_vec::<f32>().unwrap();
+        drop(y);
+        assert_eq!(held_by(&z), (1 << 12) + 4);
+        z.forget();
+        assert_eq!(held_by(&z), 0);
+    }
+
+    #[test]
+    fn data_has_no_history() {
+        let x = Tensor::from_vec(vec![1.0f32; 8], [8]);
+        let (y, z) = (x.exp(), x.sin());
+        y.to_vec::<f32>().unwrap();
+        assert!(has_past(&y));
+        crate::eval([&y, &z]).unwrap();
+        assert!(!has_past(&y) && !has_past(&z));
+        // Integers have no gradients.
+        let index = x.argmax(0);
+        index.to_vec::<i64>().unwrap();
+        assert!(!has_past(&index));
+    }
+}
