@@ -82,6 +82,8 @@ struct State {
     is_far: bool,
     /// Whether windows of it are combined.
     is_windowed: bool,
+    /// Whether the kernel's innermost axis is several of its own.
+    is_merged: bool,
     /// How many times more often than its readers ask for it a reduction nested below it runs: neighbouring windows reuse elements,
     /// but recompute such a reduction.
     unshared: f64,
@@ -372,6 +374,7 @@ impl<'a> Analyser<'a> {
                 inside: Loop::Lanes,
                 is_far: false,
                 is_windowed: false,
+                is_merged: false,
                 unshared: 1.0,
                 aligned: 0.0,
                 scattered: 0.0,

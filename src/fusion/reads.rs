@@ -32,6 +32,8 @@ pub(crate) struct Read {
     pub(crate) permuted: bool,
     /// Whether the node's elements are few or one of each that are joined along the innermost axis.
     pub(crate) interleaved: bool,
+    /// Whether several of the node's axes are the reader's innermost one.
+    pub(crate) is_merged: bool,
 }
 
 /// A way through views.
@@ -173,6 +175,7 @@ impl Reads {
             aligned: false,
             permuted: false,
             interleaved: false,
+            is_merged: false,
         };
         self.follow(graph, &reader, Path { read, indices }, found);
     }
@@ -215,6 +218,7 @@ impl Reads {
                 }
                 read.interleaved |= !is_edge && own < joined && own <= INTERLEAVED;
             }
+            read.is_merged |= matches!(view, View::Reshape) && innermost(from) < innermost(&node.shape);
             let indices = match reader.is_gather {
                 true => None,
                 false => Some(reader.through(view, &node.shape, from, indices)),

@@ -3,7 +3,7 @@
 use lazuli_codegen::cost::WORTH_KEEPING;
 use lazuli_codegen::schedule::share;
 
-use super::{AfterScan, Analyser, Analysis, At, UNREAD};
+use super::{AfterScan, Analyser, Analysis, At, OUTSIDE, UNREAD};
 use crate::ReduceOp;
 use crate::fusion::cost::{Loop, Role, Work};
 use crate::fusion::domain::Rows;
@@ -58,6 +58,8 @@ struct Evaluation {
     is_far: bool,
     /// Whether windows of it are combined, and whether it combines what it reads.
     is_windowed: bool,
+    /// As [`State::is_merged`](super::State).
+    is_merged: bool,
     combines: bool,
     /// Whether it is a loop of a thread in another one.
     is_nested: bool,
@@ -169,6 +171,12 @@ impl Analyser<'_> {
                 let divided = node.elements as f64 * repeated * facts.figures.divided;
                 self.add(work, (Loop::Lanes, Role::Hero), divided);
             }
+            // Positions along a row have to be divided to find where windows of its lines begin and end.
+            if evaluation.is_merged && place.0 == Loop::Windows && matches!(kind, Loop::Rows | Loop::Columns) {
+                let apart = facts.reads.reads(id).iter().filter(|read| !read.aligned).map(|read| read.elements);
+                let most = apart.max().unwrap_or(0) as f64;
+                self.add(work, (Loop::Lanes, Role::Hero), most * repeated * facts.figures.divided);
+            }
             let again = each * (repeated - 1.0) * facts.figures.loops[place.0 as usize][place.1 as usize];
             if repeated > 1.001 && again > recomputed.map_or(0.0, |most: Recomputed| most.operations) {
                 let value = self.graph.node(id).origin;
@@ -203,6 +211,14 @@ impl Analyser<'_> {
     /// Simple operations of an element. The elements in order and where they come from are of one sort, which counts once.
     fn cost(&self, id: NodeId, sorts: &mut Vec<u32>) -> f64 {
         let node = self.facts.of(id);
+        let is_here = |read: &Read| read.map.is_none() && self.place[read.node.index()] != OUTSIDE;
+        if matches!(self.graph.node(id).op, Op::Gather { .. })
+            && self.facts.reads.is_far(id)
+            && self.facts.reads.reads(id).iter().any(is_here)
+        {
+            // What it reads is computed here, from what is read there.
+            return node.cost - self.facts.figures.far_read;
+        }
         match node.scatter.filter(|_| matches!(self.graph.node(id).op, Op::Sort { .. })) {
             Some(sort) if sorts.contains(&sort) => 1.0,
             sort => {
@@ -286,6 +302,7 @@ impl Analyser<'_> {
             inside,
             is_far: state.is_far,
             is_windowed: state.is_windowed,
+            is_merged: state.is_merged,
             combines: is_in_thread,
             is_nested,
             unshared: state.unshared,
@@ -310,6 +327,7 @@ impl Analyser<'_> {
             state.inside = state.inside.max(by.inside);
             state.is_far |= by.is_far || read.map.is_none();
             state.is_windowed |= by.is_windowed || by.combines && !read.aligned;
+            state.is_merged |= by.is_merged || read.is_merged;
             state.unshared = state.unshared.max(by.unshared);
             match read.aligned {
                 true => {
@@ -324,6 +342,10 @@ impl Analyser<'_> {
             return;
         }
         let more = more(&mut self.through, &mut self.touched, read, demand);
+        // What is computed where a position says reads there: of several tensors instead of one.
+        if by.is_far && self.facts.of(read.node).elements > 1 {
+            self.add(work, (Loop::Lanes, Role::Hero), more * self.facts.figures.far_read);
+        }
         if let (Some(rows), Loop::Rows | Loop::Columns, false) = (shape.rows, shape.kind, shape.stores_rows)
             && self.facts.of(read.node).elements >= rows.full_elements
         {
