@@ -34,6 +34,8 @@ pub(crate) struct Read {
     pub(crate) interleaved: bool,
     /// Whether several of the node's axes are the reader's innermost one.
     pub(crate) is_merged: bool,
+    /// Whether it is read between borders of the innermost axis alone.
+    pub(crate) is_padded: bool,
 }
 
 /// A way through views.
@@ -176,6 +178,7 @@ impl Reads {
             permuted: false,
             interleaved: false,
             is_merged: false,
+            is_padded: false,
         };
         self.follow(graph, &reader, Path { read, indices }, found);
     }
@@ -216,6 +219,7 @@ impl Reads {
                 if is_edge || own == joined {
                     read.in_place = of_part(read.in_place);
                 }
+                read.is_padded |= own != joined;
                 read.interleaved |= !is_edge && own < joined && own <= INTERLEAVED;
             }
             read.is_merged |= matches!(view, View::Reshape) && innermost(from) < innermost(&node.shape);

@@ -177,6 +177,12 @@ impl Analyser<'_> {
                 let most = apart.max().unwrap_or(0) as f64;
                 self.add(work, (Loop::Lanes, Role::Hero), most * repeated * facts.figures.divided);
             }
+            // Before a scan, what is read under a condition is read one by one.
+            let is_padded = || facts.reads.reads(id).iter().any(|read| read.is_padded);
+            if matches!(kind, Loop::Registers | Loop::Steps) && node.scan.is_none() && is_padded() {
+                let read = node.elements as f64 * repeated * facts.figures.far_read;
+                self.add(work, (Loop::Lanes, Role::Hero), read);
+            }
             let again = each * (repeated - 1.0) * facts.figures.loops[place.0 as usize][place.1 as usize];
             if repeated > 1.001 && again > recomputed.map_or(0.0, |most: Recomputed| most.operations) {
                 let value = self.graph.node(id).origin;
