@@ -147,6 +147,22 @@ fn programs() -> Vec<Case> {
             let image = Tensor::arange(0.0, 65536.0, 1.0).reshape([1, 64, 32, 32]) * 1e-3;
             vec![image.expand([50, 64, 32, 32]).grid_sample(x, GridSample::new()).avg_pool2d(2, 2)]
         }),
+        program("depthwise 3 x 3, then a group norm", &[8, 128, 28, 28], |x| {
+            let weights = x.slice(0, ..1).reshape([-1]).slice(0, ..1152).reshape([128, 1, 3, 3]);
+            let convolved = x.conv2d_with(&weights, None, Conv2d::new().padding(1).groups(128));
+            vec![convolved.group_norm(16, None, None, 1e-5)]
+        }),
+        program("3 x 3 pool, then a group norm", &[8, 128, 14, 14], |x| {
+            vec![x.avg_pool2d_with(Pool2d::new(3).stride(1).padding(1)).group_norm(16, None, None, 1e-5)]
+        }),
+        program("quotients that are gathered", &[2, 20_000], |x| {
+            let at = (Tensor::rand([200_000], 3) * 20_000.0).cast(DType::I64);
+            vec![(x.select(0, 0) / x.select(0, 1)).gather(0, at)]
+        }),
+        program("starts of runs, counted", &[300_000], |x| {
+            let starts = x.slice(0, 1..).gt(x.slice(0, ..-1)).pad([(1, 0)], true);
+            vec![starts.cast(DType::I64).cumsum(0)]
+        }),
         program("a box along one axis after the other", &[16, 256, 256], |x| {
             vec![x.avg_pool2d((9, 1), 1).avg_pool2d((1, 9), 1)]
         }),
