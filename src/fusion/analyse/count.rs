@@ -172,8 +172,10 @@ impl Analyser<'_> {
                 self.add(work, (Loop::Lanes, Role::Hero), divided);
             }
             // Positions along a row have to be divided to find where windows of its lines begin and end.
-            if evaluation.is_merged && place.0 == Loop::Windows && matches!(kind, Loop::Rows | Loop::Columns) {
-                let apart = facts.reads.reads(id).iter().filter(|read| !read.aligned).map(|read| read.elements);
+            if evaluation.is_merged && place.0 == Loop::Windows && matches!(kind, Loop::Rows | Loop::Columns)
+            {
+                let apart =
+                    facts.reads.reads(id).iter().filter(|read| !read.aligned).map(|read| read.elements);
                 let most = apart.max().unwrap_or(0) as f64;
                 self.add(work, (Loop::Lanes, Role::Hero), most * repeated * facts.figures.divided);
             }
@@ -348,8 +350,8 @@ impl Analyser<'_> {
             return;
         }
         let more = more(&mut self.through, &mut self.touched, read, demand);
-        // What is computed where a position says reads there: of several tensors instead of one.
-        if by.is_far && self.facts.of(read.node).elements > 1 {
+        // What is computed where a position says reads there: of several tensors instead of one. (Windows are counted as what they are.)
+        if by.is_far && by.inside != Loop::Windows && self.facts.of(read.node).elements > 1 {
             self.add(work, (Loop::Lanes, Role::Hero), more * self.facts.figures.far_read);
         }
         if let (Some(rows), Loop::Rows | Loop::Columns, false) = (shape.rows, shape.kind, shape.stores_rows)
