@@ -528,6 +528,7 @@ fn messages_of_every_operation() {
         computing::sequences,
         named::further_arguments,
         named::names,
+        named::numbers,
         questions,
         refusals,
     ] {

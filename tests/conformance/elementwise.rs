@@ -2,7 +2,7 @@
 //! casts between all dtypes, promotion, and numbers beside tensors.
 
 use lazuli::operations::{self, Accuracy, Group, Operation};
-use lazuli::{DType, Device, Operand, Tensor, bf16, f16};
+use lazuli::{DType, Device, Number, Operand, Tensor, bf16, f16};
 
 use crate::common::data::{floats, mixed, ordinary, specials};
 use crate::common::{Output, Tolerance, check, check_fused, devices, exact, mismatch, ulps};
@@ -293,11 +293,12 @@ fn constants_and_ranges() {
         check_fused(&format!("constants {dtype}"), |device| {
             let x = ordinary(device, dtype, [13, 5], 3);
             let zero = x.zeros_like();
+            let odd = dtype.iinfo().map_or(Number::Float(f64::NAN), |info| Number::Int(info.max));
             vec![
                 exact("zeros", zero.clone()),
                 exact("ones", x.ones_like()),
                 exact("full", x.full_like(2.75)),
-                exact("full of NaN", x.full_like(f64::NAN)),
+                exact("full of what is odd", x.full_like(odd)),
                 exact("moved", Tensor::full([7], -3, dtype).to(device)),
                 exact("with data", x.add(x.full_like(1.5))),
                 exact("nothing", Tensor::zeros([0, 4], dtype).to(device)),

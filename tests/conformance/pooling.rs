@@ -2,7 +2,7 @@
 //! pooling among other operations. Maxima are exact; means of small multiples of 1/4 are rounded once, or twice where
 //! the window's size is no power of two.
 
-use lazuli::{DType, Pool2d, Tensor};
+use lazuli::{DType, Number, Pool2d, Tensor};
 
 use crate::common::data::{floats, mixed, ordinary};
 use crate::common::{Output, check, check_fused, devices, exact, near};
@@ -69,7 +69,9 @@ fn every_dtype() {
             let mut outputs = both("2", &x, Pool2d::new(2));
             outputs.extend(both("3 padded", &x, Pool2d::new(3).stride(2).padding(1)));
             // The least element is not less than the padding.
-            let least = x.full_like(if dtype.is_float() { f64::NEG_INFINITY } else { -9e18 });
+            let least = x.full_like(
+                dtype.iinfo().map_or(Number::Float(f64::NEG_INFINITY), |info| Number::Int(info.min)),
+            );
             outputs.push(exact("least", least.max_pool2d_with(Pool2d::new(3).stride(2).padding(1))));
             outputs
         });

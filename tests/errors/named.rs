@@ -1,7 +1,8 @@
 //! Bad inputs of what has further arguments, and of what goes by PyTorch's names.
 
 use lazuli::{
-    BinaryCrossEntropy, DType, Fourier, KlDiv, MatrixNorm, NllLoss, QuantileBetween, Reduction::Mean, Tensor,
+    BinaryCrossEntropy, DType, Fourier, KlDiv, MatrixNorm, NllLoss, PadMode, QuantileBetween,
+    Reduction::Mean, Tensor, s,
 };
 
 use crate::{Page, tensor};
@@ -100,5 +101,43 @@ pub fn further_arguments(page: &mut Page) {
         x.repeat_interleave_counts(labels.ones_like() * -1, 0);
         x.bincount_all(None, 3);
         (labels - 2).bincount_all(None, 3);
+    }
+}
+
+pub fn numbers(page: &mut Page) {
+    page.section("Numbers that a dtype does not hold");
+    let (bytes, index) = (tensor(DType::U8, &[3]), tensor(DType::I64, &[1]));
+    let (signed, mask, matrix) = (bytes.cast(DType::I32), bytes.gt(0), tensor(DType::U8, &[2, 2]));
+    mistakes! { page:
+        Tensor::full([2], 300, DType::U8);
+        Tensor::full([2], -0.5, DType::U8);
+        Tensor::full([2], f64::NAN, DType::I32);
+        Tensor::full([2], u64::MAX, DType::I64);
+        Tensor::linspace(0.0, 256.0, 3, DType::U8);
+        bytes.full_like(-256);
+        bytes.cast(DType::I8).full_like(128);
+        signed.masked_fill(&mask, 1i64 << 31);
+        signed.masked_fill(&mask, f64::NEG_INFINITY);
+        mask.where_(&bytes, 300);
+        mask.where_(1 << 20, &bytes);
+        bytes.clamp(-5, 300);
+        bytes.clamp_min(-300);
+        signed.clamp_max(i64::MAX);
+        bytes.maximum(256);
+        bytes.fmin(1000);
+        bytes.heaviside(300);
+        bytes.hardtanh(-1.0, 1.0);
+        bytes.threshold(0.0, 300.0);
+        bytes.addcmul(&bytes, &bytes, 256.0);
+        bytes.pad(1, 300);
+        bytes.pad_with(1, PadMode::Constant(f64::NAN.into()));
+        bytes.scatter(0, &index, 300);
+        bytes.index_fill(0, &index, 1e20);
+        bytes.slice_assign(s![..2], 300);
+        bytes.index_add_with(0, &index, &bytes.slice(0, ..1), 300);
+        matrix.addmm(&matrix, &matrix, 300, 1);
+        bytes.pow(300);
+        signed.pow(-1);
+        mask.pow(-1);
     }
 }

@@ -7,7 +7,8 @@
 
 use half::{bf16, f16};
 
-use crate::{DType, Result, Scalar, Shape, Tensor};
+use super::call::Call;
+use crate::{DType, IntInfo, Result, Scalar, Shape, Tensor};
 
 /// A Rust number of any type beside a tensor. Like a Python number in PyTorch it takes the tensor's dtype, unless it
 /// is of a higher kind: a float beside integers gives `F32`, an integer beside bools `I64`. What `F16` and `BF16` are multiplied with or
@@ -66,6 +67,51 @@ impl Number {
             Number::Bool(value) => Scalar::from_i64(dtype, value.into()),
             Number::Int(value) => Scalar::from_i64(dtype, value),
             Number::Float(value) => Scalar::from_f64(dtype, value),
+        }
+    }
+
+    /// The number that a dtype has as this scalar.
+    pub(crate) fn of(scalar: Scalar) -> Number {
+        match scalar.dtype() {
+            DType::Bool => Number::Bool(scalar.is_nonzero()),
+            dtype if dtype.is_float() => Number::Float(scalar.as_f64()),
+            _ => Number::Int(scalar.as_i64()),
+        }
+    }
+
+    /// The number in a dtype that is to hold it, where arithmetic would wrap it.
+    ///
+    /// # Errors
+    /// The call's, for what [`Number::fits`] not.
+    pub(crate) fn held(self, call: Call, dtype: DType) -> Result<Scalar> {
+        if let Some(limits) = dtype.iinfo()
+            && !self.fits(limits)
+        {
+            let (number, other) = match self {
+                Number::Float(value) => (format!("{value:?}"), DType::F32),
+                Number::Int(_) | Number::Bool(_) => {
+                    (self.to_scalar(DType::I64).as_i64().to_string(), DType::I64)
+                }
+            };
+            return call.fail(format!(
+                "the number {number} does not fit {dtype}, whose numbers go from {} to {}; use a dtype that has it, \
+                 such as DType::{other:?}",
+                limits.min, limits.max
+            ));
+        }
+        Ok(self.to_scalar(dtype))
+    }
+
+    /// Whether integers within these limits hold the number, as PyTorch counts: of a float what is before the point, and of
+    /// an integer below an unsigned one's what it wraps to.
+    fn fits(self, IntInfo { min, max, .. }: IntInfo) -> bool {
+        match self {
+            Number::Bool(_) => true,
+            Number::Int(value) => value <= max && (value >= min || min == 0 && value >= -max),
+            // As an f64 the largest i64 is one more.
+            Number::Float(value) => {
+                value >= min as f64 && value <= max as f64 && value as i128 <= i128::from(max)
+            }
         }
     }
 }
@@ -299,6 +345,32 @@ mod tests {
         assert_eq!(Number::from(i64::MAX).to_scalar(I64).as_i64(), i64::MAX);
         assert_eq!(Number::from(0.1).to_scalar(F32).to_bits(), 0.1f32.to_bits() as u64);
         assert!(Number::from(true).to_scalar(F16).is_nonzero());
+        let fits = |number: Number, dtype: DType| number.fits(dtype.iinfo().unwrap());
+        for (number, dtype) in [
+            (Number::Int(255), U8),
+            (Number::Int(-255), U8),
+            (Number::Int(-128), I8),
+            (Number::Int(i64::MIN), I64),
+            (Number::Bool(true), I8),
+            (Number::Float(254.9), U8),
+            (Number::Float(-0.0), U32),
+            (Number::Float(-9.2e18), I64),
+        ] {
+            assert!(fits(number, dtype), "{number:?} in {dtype}");
+        }
+        for (number, dtype) in [
+            (Number::Int(256), U8),
+            (Number::Int(-256), U8),
+            (Number::Int(-129), I8),
+            (Number::Int(1 << 31), I32),
+            (Number::Float(255.5), U8),
+            (Number::Float(-0.5), U8),
+            (Number::Float(2f64.powi(63)), I64),
+            (Number::Float(f64::INFINITY), I64),
+            (Number::Float(f64::NAN), I16),
+        ] {
+            assert!(!fits(number, dtype), "{number:?} in {dtype}");
+        }
         // The width of a number never counts: a kernel of bytes stays one of bytes.
         let bytes = Tensor::from_slice(&[250u8, 7], [2]);
         for sum in [&bytes + 9u8, &bytes + 9i8, &bytes + 9i16, &bytes + 9u32, &bytes + 9usize] {

@@ -5,7 +5,7 @@ use crate::tensor::arguments::call::Call;
 use crate::tensor::make::create::counting;
 use crate::tensor::reduce::statistics::{along, widened};
 use crate::tensor::view::rearrange::interleaved;
-use crate::{Result, Shape, Tensor};
+use crate::{Number, ReduceOp, Result, Shape, Tensor};
 
 macro_rules! adaptive_methods {
     ($($max:ident, $avg:ident = $n:literal;)*) => {
@@ -120,7 +120,8 @@ fn pooled_along(call: Call, x: &Tensor, first: usize, size: &[usize], is_max: bo
     }
     let lengths: Vec<Tensor> =
         extents.iter().zip(size).map(|(&extent, &size)| lengths(extent, size)).collect();
-    let edge = if is_max { f64::NEG_INFINITY } else { 0.0 };
+    let op = if is_max { ReduceOp::Max } else { ReduceOp::Sum };
+    let edge = Number::of(op.identity(dtype));
     for (d, &size) in size.iter().enumerate() {
         let axis = first + d;
         let windows = interleaved(call, &elements, axis, size)?;

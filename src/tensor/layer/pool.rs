@@ -7,7 +7,7 @@ use crate::graph::op::ConstantRole;
 use crate::tensor::arguments::call::Call;
 use crate::tensor::make::create::counting;
 use crate::tensor::reduce::statistics::{along, widened};
-use crate::{DType, Result, Scalar, Shape, Tensor};
+use crate::{DType, Number, ReduceOp, Result, Scalar, Shape, Tensor};
 pub use settings::{Pair, PerAxis, Pool, Pool1d, Pool2d, Pool3d};
 
 macro_rules! pool_methods {
@@ -212,7 +212,8 @@ pub(crate) fn not_bool(call: Call, x: &Tensor) -> Result<()> {
 pub(crate) fn max_pool<const N: usize>(call: Call, x: &Tensor, pool: &Pool<N>) -> Result<Tensor> {
     not_bool(call, x)?;
     let pooled = pooled_shape(call, x, pool)?;
-    let windows = windows(x, pool, &pooled, f64::NEG_INFINITY)?;
+    let nothing = Number::of(ReduceOp::Max.identity(x.known()?.1));
+    let windows = windows(x, pool, &pooled, nothing)?;
     // Of equal elements the gradient is the first one's, as in PyTorch: the reduction alone would share it.
     let kernel = pool.kernel;
     Ok(call.derived(&windows.max(last::<N>()), &[&windows], move |g, all| {
@@ -286,7 +287,7 @@ pub(crate) fn windows<const N: usize>(
     x: &Tensor,
     pool: &Pool<N>,
     pooled: &Shape,
-    edge: f64,
+    edge: impl Into<Number>,
 ) -> Result<Tensor> {
     let (shape, _) = x.known()?;
     let first = shape.rank() - N;

@@ -90,17 +90,23 @@ impl Tensor {
         Tensor::or_invalid(call.filled(one, ConstantRole::Literal, &shape.into()))
     }
 
-    /// The value at every position, converted to `dtype` as Rust's `as` converts.
+    /// The value at every position, converted to `dtype`. Of a float, integers keep what is before the point.
+    ///
+    /// Invalid for a number beyond an integer `dtype`, and for NaN. As in PyTorch, unsigned integers hold negative ones
+    /// that they wrap to no more than once: -1 is the greatest.
     ///
     /// ```
     /// use lazuli::{DType, Tensor};
     /// assert_eq!(Tensor::full([3], 7, DType::F32).to_vec::<f32>()?, [7.0; 3]);
+    /// assert_eq!(Tensor::full([1], -1, DType::U8).to_vec::<u8>()?, [255]);
+    /// assert!(Tensor::full([1], 300, DType::U8).eval().is_err());
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
     pub fn full(shape: impl Into<Shape>, value: impl Into<Number>, dtype: DType) -> Tensor {
-        let (call, value) = (Call::here("full"), value.into().to_scalar(dtype));
-        Tensor::or_invalid(call.filled(value, ConstantRole::Argument, &shape.into()))
+        let call = Call::here("full");
+        let value = value.into().held(call, dtype);
+        Tensor::or_invalid(value.and_then(|value| call.filled(value, ConstantRole::Argument, &shape.into())))
     }
 
     /// Zeros of this tensor's shape and dtype, on its device.
@@ -129,14 +135,14 @@ impl Tensor {
         Tensor::or_invalid(like(Call::here("ones_like"), self, Number::Int(1), ConstantRole::Literal))
     }
 
-    /// The value at every position, with this tensor's shape, dtype and device. The value is converted as
-    /// Rust's `as` converts.
+    /// The value at every position, with this tensor's shape, dtype and device. The dtype must hold it, as
+    /// [`Tensor::full`] says.
     ///
     /// ```
     /// use lazuli::Tensor;
     /// let x = Tensor::from_slice(&[3u8, 4], [2]);
     /// assert_eq!(x.full_like(7.9).to_vec::<u8>()?, [7, 7]);
-    /// assert_eq!(x.full_like(-1.0).to_vec::<u8>()?, [0, 0]);
+    /// assert!(x.full_like(300).eval().is_err());
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
@@ -254,7 +260,7 @@ fn from_elements<T: Element>(call: Call, data: &[T], shape: Shape) -> Result<Ten
 
 fn like(call: Call, x: &Tensor, value: Number, role: ConstantRole) -> Result<Tensor> {
     let (shape, dtype) = x.known()?;
-    call.filled_on(x.node.device, value.to_scalar(dtype), role, shape)
+    call.filled_on(x.node.device, value.held(call, dtype)?, role, shape)
 }
 
 fn rand(call: Call, shape: Shape, dtype: DType, seed: u64) -> Result<Tensor> {

@@ -2,11 +2,11 @@
 //! so no kernel reads them from memory.
 
 use crate::tensor::arguments::call::Call;
-use crate::{DType, Result, Shape, Tensor};
+use crate::{DType, Number, Result, Shape, Tensor};
 
 impl Tensor {
     /// `steps` numbers from `start` to `end`, both included, equally far apart: computed in `F64` from the
-    /// nearer end, then converted to `dtype` as Rust's `as` converts.
+    /// nearer end, then converted to `dtype`, which must hold both ends ([`Tensor::full`] says what it holds).
     ///
     /// ```
     /// use lazuli::{DType, Tensor};
@@ -17,7 +17,13 @@ impl Tensor {
     #[track_caller]
     pub fn linspace(start: f64, end: f64, steps: usize, dtype: DType) -> Tensor {
         let call = Call::here("linspace");
-        call.composed(|| Ok(spaced(call, start, end, steps, dtype)?.cast(dtype)))
+        call.composed(|| {
+            let numbers = spaced(call, start, end, steps, dtype)?;
+            for end in [start, end] {
+                Number::from(end).held(call, dtype)?;
+            }
+            Ok(numbers.cast(dtype))
+        })
     }
 
     /// `base` to the power of each number of [`Tensor::linspace`].

@@ -44,7 +44,7 @@ activation_methods! {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     relu6() = |x| x.flattened(0.0, 6.0);
-    /// `min(max(x, low), high)`; NaN stays NaN. Keeps shape and dtype, to which the limits are converted; invalid for
+    /// `min(max(x, low), high)`; NaN stays NaN. Keeps shape and dtype, which must hold the limits; invalid for
     /// `Bool`, and for a low limit above the high one. PyTorch's limits are -1 and 1.
     ///
     /// ```
@@ -58,8 +58,8 @@ activation_methods! {
         "the low limit must not be above the high one",
         format!("{low} and {high}")
     ] = |x| x.flattened(low, high);
-    /// `x` where it is above the threshold, else the value; NaN stays NaN. Keeps shape and dtype, to which the numbers
-    /// are converted; invalid for `Bool`.
+    /// `x` where it is above the threshold, else the value; NaN stays NaN. Keeps shape and dtype, which must hold
+    /// the numbers; invalid for `Bool`.
     ///
     /// ```
     /// use lazuli::Tensor;

@@ -6,7 +6,7 @@ use super::binary::binary;
 use super::formula::{Argument, Term, formula};
 use super::operands::{Rule, cast};
 use crate::tensor::arguments::call::Call;
-use crate::tensor::arguments::promotion::{Number, Operand};
+use crate::tensor::arguments::promotion::{Number, Operand, result_type};
 use crate::{BinaryOp, DType, Result, Tensor, UnaryOp};
 
 /// How [`Tensor::div_with`] rounds a quotient: PyTorch's `rounding_mode`.
@@ -28,8 +28,9 @@ pub enum Rounding {
 }
 
 impl Tensor {
-    /// `self` to the power `other`, in the promoted dtype. Integers wrap, and negative exponents give 0 but
-    /// for the bases 1 and -1. Shapes broadcast; invalid for two bools. For a number's power, see [`Tensor::rpow`].
+    /// `self` to the power `other`, in the promoted dtype. Integers wrap, and negative exponents in a tensor give 0 but
+    /// for the bases 1 and -1. Shapes broadcast; invalid for two bools, and for an integer that is the exponent of
+    /// integers if it is negative or does not fit their dtype. For a number's power, see [`Tensor::rpow`].
     ///
     /// As in PyTorch, the numbers 0.5 and -0.5 are [`Tensor::sqrt`] and [`Tensor::rsqrt`], which differ from powers by
     /// an exponent in a tensor: of -∞ they are NaN (∞ and 0), of -0 they are -0 and -∞ (0 and ∞). The numbers 2, 3 and 4
@@ -39,7 +40,7 @@ impl Tensor {
     /// use lazuli::{DType, Tensor};
     /// let x = Tensor::from_slice(&[2i32, -1], [2]);
     /// assert_eq!(x.pow(3).to_vec::<i32>()?, [8, -1]);
-    /// assert_eq!(x.pow(-1).to_vec::<i32>()?, [0, -1]);
+    /// assert_eq!(x.pow(Tensor::from([-1])).to_vec::<i32>()?, [0, -1]);
     /// assert_eq!(x.cast(DType::F32).pow(-1).to_vec::<f32>()?, [0.5, -1.0]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
@@ -206,7 +207,7 @@ impl Tensor {
     pub fn heaviside(&self, at_zero: impl Into<Operand>) -> Tensor {
         let step = |[x, at_zero]: [Term; 2]| x.eq(0.0).select(at_zero, x.gt(0.0).select(x.like(1.0), 0.0));
         let operands = [self.into(), at_zero.into()];
-        Tensor::or_invalid(formula(Call::here("heaviside"), Rule::Promoted, operands, step))
+        Tensor::or_invalid(formula(Call::here("heaviside"), Rule::Held, operands, step))
     }
 
     /// From `self` (weight 0) to `end` (weight 1) and beyond, on a line: exact at both. In the promoted dtype of all
@@ -321,7 +322,7 @@ impl Tensor {
     /// The value where the `Bool` mask is true, this tensor's elements elsewhere. Keeps the dtype, to which the value
     /// is converted; the shapes broadcast.
     ///
-    /// Invalid if the mask is not `Bool`.
+    /// Invalid if the mask is not `Bool`, and for a number that the dtype does not hold ([`Tensor::full`] says which it does).
     ///
     /// ```
     /// use lazuli::Tensor;
@@ -342,6 +343,15 @@ fn difference(a: &Term, b: &Term) -> Term {
 }
 
 fn pow(call: Call, operands: [Operand; 2]) -> Result<Tensor> {
+    if let [_, Operand::Number(exponent @ Number::Int(value))] = operands {
+        let dtype = result_type(&operands)?;
+        if value < 0 && dtype.is_int() {
+            return call.fail(format!(
+                "integers to the power of {value} are no integers; cast them first, such as with .cast(DType::F32)"
+            ));
+        }
+        exponent.held(call, dtype)?;
+    }
     let root = match (&operands[0], &operands[1]) {
         (_, Operand::Number(Number::Float(0.5))) => UnaryOp::Sqrt,
         (_, Operand::Number(Number::Float(-0.5))) => UnaryOp::Rsqrt,
@@ -413,7 +423,7 @@ fn masked_fill(call: Call, x: &Tensor, mask: &Tensor, value: Number) -> Result<T
     }
     let shape = call.broadcast(&[shape, own])?;
     let term = |tensor: &Tensor| Term { call, value: call.expand(tensor, &shape) };
-    let value = call.filled(value.to_scalar(dtype), crate::graph::op::ConstantRole::Argument, &shape)?;
+    let value = call.filled(value.held(call, dtype)?, crate::graph::op::ConstantRole::Argument, &shape)?;
     term(mask).select(term(&value), term(x)).value
 }
 

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::operands::{Rule, cast, described};
 use crate::graph::op::{Constant, ConstantRole, Op};
 use crate::tensor::arguments::call::{Call, list};
-use crate::tensor::arguments::promotion::{Number, Operand, result_type};
+use crate::tensor::arguments::promotion::{Number, Operand};
 use crate::{BinaryOp, DType, Result, Tensor};
 
 macro_rules! binary_methods {
@@ -93,7 +93,7 @@ binary_methods! {
     /// ```
     remainder = Rem, Promoted;
     /// The larger of two elements, NaN if either is, in the promoted dtype; +0 is larger than -0. Shapes broadcast.
-    /// See [`Tensor::max`] for the largest along axes.
+    /// A number must fit the dtype ([`Tensor::full`] says what does). See [`Tensor::max`] for the largest along axes.
     ///
     /// ```
     /// use lazuli::Tensor;
@@ -103,9 +103,9 @@ binary_methods! {
     /// assert!(larger[2].is_nan()); // `fmax` gives the number
     /// # Ok::<(), lazuli::Error>(())
     /// ```
-    maximum = Maximum, Promoted;
+    maximum = Maximum, Held;
     /// The smaller of two elements, NaN if either is, in the promoted dtype; -0 is smaller than +0. Shapes broadcast.
-    /// See [`Tensor::min`] for the smallest along axes.
+    /// A number must fit the dtype, as for [`Tensor::maximum`]. See [`Tensor::min`] for the smallest along axes.
     ///
     /// ```
     /// use lazuli::Tensor;
@@ -115,7 +115,7 @@ binary_methods! {
     /// assert!(smaller[2].is_nan()); // `fmin` gives the number
     /// # Ok::<(), lazuli::Error>(())
     /// ```
-    minimum = Minimum, Promoted;
+    minimum = Minimum, Held;
     /// The angle in radians of the point (`other`, `self`), in the promoted dtype, or `F32` for integers and
     /// bools. Shapes broadcast.
     ///
@@ -146,7 +146,7 @@ binary_methods! {
     /// assert_eq!(x.fmax(0.5).to_vec::<f32>()?, [0.5, 1.0]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
-    fmax = Fmax, Promoted;
+    fmax = Fmax, Held;
     /// The smaller of two elements, or the one that is a number, in the promoted dtype. Shapes broadcast.
     ///
     /// ```
@@ -155,7 +155,7 @@ binary_methods! {
     /// assert_eq!(x.fmin(0.5).to_vec::<f32>()?, [0.5, 0.5]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
-    fmin = Fmin, Promoted;
+    fmin = Fmin, Held;
     /// `sqrt(self² + other²)` without overflow on the way, in the promoted dtype, or `F32` for integers and bools.
     /// Shapes broadcast.
     ///
@@ -344,7 +344,8 @@ impl Tensor {
     /// The elements of `a` where this `Bool` tensor is true, of `b` where it is false, in the promoted dtype
     /// of `a` and `b`. All three broadcast; `a` and `b` may be numbers.
     ///
-    /// Invalid if the condition is not `Bool`.
+    /// Invalid if the condition is not `Bool`, and for a number that the promoted dtype does not hold ([`Tensor::full`] says
+    /// which it does).
     ///
     /// ```
     /// use lazuli::Tensor;
@@ -428,7 +429,7 @@ fn refusal(op: BinaryOp, dtype: DType, operands: &[Operand]) -> String {
 
 fn select(call: Call, condition: &Tensor, operands: [Operand; 2]) -> Result<Tensor> {
     let (own, asked) = condition.known()?;
-    let dtype = result_type(&operands)?;
+    let dtype = Rule::Held.dtype(call, &operands)?;
     if asked != DType::Bool {
         return call
             .fail(format!("the condition must be bool, got {asked} {own}; compare it, such as with .ne(0)"));

@@ -8,8 +8,8 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 use super::operands::{Rule, unified};
 use crate::graph::op::{Constant, ConstantRole, Op};
 use crate::tensor::arguments::call::Call;
-use crate::tensor::arguments::promotion::Operand;
-use crate::{BinaryOp, Result, Scalar, Tensor, UnaryOp};
+use crate::tensor::arguments::promotion::{Number, Operand};
+use crate::{BinaryOp, DType, Result, Scalar, Tensor, UnaryOp};
 
 /// The result of a formula in the dtype in which the operands meet.
 pub(crate) fn formula<const N: usize>(
@@ -86,6 +86,14 @@ impl From<Argument> for Beside {
     }
 }
 
+/// The number in a formula's dtype, which must hold one of the user's.
+fn scalar(call: Call, dtype: DType, number: f64, role: ConstantRole) -> Result<Scalar> {
+    match role {
+        ConstantRole::Argument => Number::Float(number).held(call, dtype),
+        ConstantRole::Literal => Ok(Scalar::from_f64(dtype, number)),
+    }
+}
+
 macro_rules! term_methods {
     (unary: $($unary:ident = $unary_op:ident),*; binary: $($binary:ident = $binary_op:ident),*) => {
         impl Term {
@@ -121,7 +129,7 @@ impl Term {
         };
         self.with(|call, x| {
             let (shape, dtype) = x.known()?;
-            call.filled(Scalar::from_f64(dtype, number), role, shape)
+            call.filled(scalar(call, dtype, number, role)?, role, shape)
         })
     }
 
@@ -129,7 +137,7 @@ impl Term {
         match other.into().number() {
             Ok((number, role)) => self.with(|call, x| {
                 let (shape, dtype) = x.known()?;
-                let value = Scalar::from_f64(dtype, number);
+                let value = scalar(call, dtype, number, role)?;
                 match op.accepts(dtype) && !x.node.is_of_step {
                     true => Ok(call.with_number(op, x.clone(), Constant { value, role }, false)),
                     false => call.binary(op, x, &call.filled(value, role, shape)?),

@@ -3,12 +3,13 @@
 use super::formula::{Term, formula};
 use super::operands::{Rule, unified};
 use crate::tensor::arguments::call::Call;
-use crate::tensor::arguments::promotion::{Operand, result_type};
+use crate::tensor::arguments::promotion::Operand;
 use crate::{Result, Tensor};
 
 impl Tensor {
     /// `min(max(self, low), high)`, in the promoted dtype of all three: `high` if the bounds are the wrong
-    /// way round, NaN if any is NaN. All three broadcast; the bounds may be numbers.
+    /// way round, NaN if any is NaN. All three broadcast; the bounds may be numbers, which the dtype must hold
+    /// ([`Tensor::full`] says which it does).
     ///
     /// ```
     /// use lazuli::Tensor;
@@ -21,7 +22,7 @@ impl Tensor {
         Tensor::or_invalid(clamp(Call::here("clamp"), [self.into(), low.into(), high.into()]))
     }
 
-    /// `max(self, low)`, NaN if either is, in the promoted dtype. Shapes broadcast.
+    /// `max(self, low)`, NaN if either is, in the promoted dtype, which must hold a number. Shapes broadcast.
     ///
     /// ```
     /// use lazuli::Tensor;
@@ -32,10 +33,10 @@ impl Tensor {
     pub fn clamp_min(&self, low: impl Into<Operand>) -> Tensor {
         let operands = [self.into(), low.into()];
         let larger = |[x, low]: [Term; 2]| x.at_least(&low);
-        Tensor::or_invalid(formula(Call::here("clamp_min"), Rule::Promoted, operands, larger))
+        Tensor::or_invalid(formula(Call::here("clamp_min"), Rule::Held, operands, larger))
     }
 
-    /// `min(self, high)`, NaN if either is, in the promoted dtype. Shapes broadcast.
+    /// `min(self, high)`, NaN if either is, in the promoted dtype, which must hold a number. Shapes broadcast.
     ///
     /// ```
     /// use lazuli::Tensor;
@@ -46,12 +47,12 @@ impl Tensor {
     pub fn clamp_max(&self, high: impl Into<Operand>) -> Tensor {
         let operands = [self.into(), high.into()];
         let smaller = |[x, high]: [Term; 2]| x.at_most(&high);
-        Tensor::or_invalid(formula(Call::here("clamp_max"), Rule::Promoted, operands, smaller))
+        Tensor::or_invalid(formula(Call::here("clamp_max"), Rule::Held, operands, smaller))
     }
 }
 
 fn clamp(call: Call, operands: [Operand; 3]) -> Result<Tensor> {
-    let dtype = result_type(&operands)?;
+    let dtype = Rule::Held.dtype(call, &operands)?;
     let shapes = operands.each_ref().map(Operand::shape);
     let shape = call.broadcast(&shapes.each_ref())?;
     let [x, low, high] = operands.map(|o| Term { call, value: unified(call, o, dtype, &shape) });
@@ -61,7 +62,7 @@ fn clamp(call: Call, operands: [Operand; 3]) -> Result<Tensor> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tensor::tests::recorded;
+    use crate::tensor::tests::{mistake, recorded};
     use crate::{DType, Shape};
 
     #[test]
@@ -72,5 +73,11 @@ mod tests {
         assert_eq!(clamped.dtype().unwrap(), DType::I32);
         assert_eq!(x.clamp(0.5, 1).dtype().unwrap(), DType::F32);
         assert_eq!(recorded(&x.clamp(0, 1)).last().map(String::as_str), Some("minimum"));
+        let bytes = x.cast(DType::U8);
+        assert_eq!(bytes.clamp(-5, 255).dtype().unwrap(), DType::U8);
+        mistake!(
+            bytes.clamp(0, 300),
+            "clamp: the number 300 does not fit u8, whose numbers go from 0 to 255; use a dtype that has it, such as DType::I64"
+        );
     }
 }

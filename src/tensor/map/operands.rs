@@ -12,6 +12,8 @@ use crate::{DType, Result, Shape, Tensor};
 pub(crate) enum Rule {
     /// Their promoted dtype.
     Promoted,
+    /// Their promoted dtype, which must hold the numbers: what is chosen or limited does not wrap.
+    Held,
     /// Their promoted dtype, `F32` if that is no float.
     Float,
     /// Their promoted dtype, which must be a float.
@@ -29,6 +31,7 @@ impl Rule {
         let got = || list(&operands.iter().map(described).collect::<SmallVec<[String; 3]>>());
         match self {
             Rule::Promoted => Ok(promoted),
+            Rule::Held => holds(call, promoted, operands).map(|()| promoted),
             Rule::Float => Ok(float_for(promoted)),
             Rule::Truth => Ok(DType::Bool),
             Rule::Floats if promoted.is_float() => Ok(promoted),
@@ -47,6 +50,14 @@ impl Rule {
             Rule::Numbers => Ok(promoted),
         }
     }
+}
+
+/// An error unless the dtype holds all numbers among the operands.
+fn holds(call: Call, dtype: DType, operands: &[Operand]) -> Result<()> {
+    operands.iter().try_for_each(|operand| match operand {
+        Operand::Number(number) => number.held(call, dtype).map(|_| ()),
+        Operand::Tensor(_) => Ok(()),
+    })
 }
 
 /// An operand in an error's message.

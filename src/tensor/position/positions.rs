@@ -9,7 +9,7 @@ use crate::tensor::arguments::call::Call;
 use crate::tensor::layer::pool::{Pool, last, max_pool, pooled_shape, windows};
 use crate::tensor::make::create::counting;
 use crate::tensor::reduce::statistics::without;
-use crate::{DType, ReduceOp, Result, Scalar, Shape, Tensor};
+use crate::{DType, Number, ReduceOp, Result, Scalar, Shape, Tensor};
 
 macro_rules! position_methods {
     ($($(#[$meta:meta])* $name:ident, $name_keepdim:ident, $with_values:ident = $position:ident, $extreme:ident;)*) => {
@@ -156,8 +156,8 @@ fn pooled_positions<const N: usize>(call: Call, x: &Tensor, pool: &Pool<N>) -> R
     let plane: Shape = (0..shape.rank()).map(|axis| if axis < first { 1 } else { shape[axis] }).collect();
     let count = plane.elements();
     // The border is no element: its index is after all others.
-    let indices = windows(&counting(count).reshape(plane), pool, &pooled, count as f64)?;
-    let elements = windows(x, pool, &pooled, f64::NEG_INFINITY)?;
+    let indices = windows(&counting(count).reshape(plane), pool, &pooled, count)?;
+    let elements = windows(x, pool, &pooled, Number::of(ReduceOp::Max.identity(dtype)))?;
     let kept = best.reshape(pooled.iter().copied().chain([1; N]).collect::<Shape>());
     let first = elements.eq(&kept).where_(&indices, count as i64);
     if !dtype.is_float() {

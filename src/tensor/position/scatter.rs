@@ -48,7 +48,7 @@ impl ScatterReduction {
 impl Tensor {
     /// The tensor with each element of `src` put where the index says: `result[index[i][j]][j] = src[i][j]` along
     /// axis 0. Where several meet, it is the last of them along the axis, on every device. The source may be a number,
-    /// which is converted to the tensor's dtype as Rust's `as` converts.
+    /// which is converted to the tensor's dtype as by [`Tensor::full`].
     ///
     /// Shapes and index out of range: as [`Tensor::scatter_add`]; of every dtype, which the source must have.
     ///
@@ -345,6 +345,9 @@ fn index_added(
     if let (Some(Number::Float(alpha)), false) = (alpha, dtype.is_float()) {
         return call.fail(format!("alpha must be an integer beside {dtype}, got {alpha}"));
     }
+    if let Some(alpha) = alpha {
+        alpha.held(call, dtype)?;
+    }
     let axis = call.axis(axis, shape)?;
     let (at, _) = index.known()?;
     let expected = shape.with_extent(axis, at.elements());
@@ -443,12 +446,7 @@ impl Placed {
 
     /// What meets at each position, of the source or of what is in its places.
     fn combined(&self, src: &Tensor, op: ReduceOp) -> Result<Tensor> {
-        let nothing = op.identity(src.known()?.1);
-        let nothing = match nothing.dtype() {
-            DType::Bool => Number::Bool(nothing.is_nonzero()),
-            dtype if dtype.is_float() => Number::Float(nothing.as_f64()),
-            _ => Number::Int(nothing.as_i64()),
-        };
+        let nothing = Number::of(op.identity(src.known()?.1));
         scattered(self.call, op, &self.around(src, nothing), self.axis, &self.index, self.extent)
     }
 
@@ -519,7 +517,7 @@ fn scatter(call: Call, x: &Tensor, axis: isize, index: &Tensor, src: Operand) ->
         Operand::Tensor(src) => placed(call, x, (axis, index, &src), |x, placed| placed.last(x)),
         Operand::Number(value) => {
             let ((_, dtype), (at, _)) = (x.known()?, index.known()?);
-            let value = value.to_scalar(dtype);
+            let value = value.held(call, dtype)?;
             let src = call.filled(value, ConstantRole::Argument, at)?;
             placed(call, x, (axis, index, &src), |x, placed| {
                 Ok(placed.is_met()?.where_(call.constant(value, ConstantRole::Argument)?, x))

@@ -5,8 +5,8 @@ use crate::tensor::arguments::call::Call;
 use crate::{Number, Result, ScatterReduction, Shape, Tensor};
 
 impl Tensor {
-    /// The tensor with a number at the positions of an axis that a 1-d index names, converted to the tensor's dtype. Negative
-    /// ones count from the end.
+    /// The tensor with a number at the positions of an axis that a 1-d index names, converted to the tensor's dtype as by
+    /// [`Tensor::full`]. Negative positions count from the end.
     ///
     /// Index out of range: as [`Tensor::scatter`].
     ///

@@ -226,7 +226,7 @@ fn first_carry(call: Call, init: &Operand, inputs: &[&Tensor], slice: Option<&Sh
         }
         (Operand::Number(number), Some(slice)) => {
             let met: Vec<Operand> = inputs.iter().map(|&x| x.into()).chain([init.clone()]).collect();
-            let begun = call.constant(number.to_scalar(result_type(&met)?), ConstantRole::Argument)?;
+            let begun = call.constant(number.held(call, result_type(&met)?)?, ConstantRole::Argument)?;
             call.expand(&begun, slice)
         }
         (Operand::Number(_), None) => call.fail(

@@ -13,9 +13,11 @@ use crate::{DType, Index, Result, Shape, Tensor};
 
 impl Tensor {
     /// The tensor with other values at a part: NumPy's `x[1:, 0] = value`, as a new tensor. The value is a number or
-    /// a tensor, broadcasts to the part, and is converted to the tensor's dtype as Rust's `as` converts.
+    /// a tensor, broadcasts to the part, and is converted to the tensor's dtype: a tensor as Rust's `as` converts, a number as by
+    /// [`Tensor::full`].
     ///
-    /// Invalid for what [`Tensor::i`] does not take, and for a value that does not broadcast to the part.
+    /// Invalid for what [`Tensor::i`] does not take, for a number that the dtype does not hold, and for a value that does not
+    /// broadcast to the part.
     ///
     /// ```
     /// use lazuli::{Tensor, s};
@@ -128,6 +130,9 @@ fn assigned(call: Call, x: &Tensor, part: &Part, value: Operand) -> Result<Tenso
     {
         let own = tensor.known()?.0;
         return call.fail(format!("shape {own} does not broadcast to the part's shape {extents}"));
+    }
+    if let Operand::Number(number) = value {
+        number.held(call, dtype)?;
     }
     let counts = || part.slices.iter().map(|&(_, _, count)| count);
     // What is chosen by position; all of an axis needs no choice.

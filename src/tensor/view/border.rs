@@ -184,7 +184,7 @@ impl Border {
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum PadMode {
-    /// The number, converted to the tensor's dtype.
+    /// The number, converted to the tensor's dtype, which must hold it.
     Constant(Number),
     /// The tensor mirrored at its first and last position, which are not repeated.
     Reflect,

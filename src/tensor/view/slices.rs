@@ -79,8 +79,8 @@ impl Tensor {
     }
 
     /// A [`Border`] of `value`: pairs (before, after) of all axes, PyTorch's flat list `[left, right, top, bottom]`, or one
-    /// integer for all sides. The value is converted to the tensor's dtype as Rust's `as` converts. Where a number is
-    /// negative, so many positions are cut off instead.
+    /// integer for all sides. The value is converted to the tensor's dtype, which must hold it ([`Tensor::full`] says which
+    /// it does). Where a number is negative, so many positions are cut off instead.
     ///
     /// Invalid if more is cut off than is there, and for a list that does not fit the number of axes.
     ///
@@ -186,6 +186,7 @@ fn select(call: Call, x: &Tensor, axis: isize, index: isize) -> Result<Tensor> {
 fn pad(call: Call, x: &Tensor, border: Border, value: Number) -> Result<Tensor> {
     let (x, border) = border.cut(call, x)?;
     let (shape, dtype) = x.known()?;
+    let filler = value.held(call, dtype)?;
     // What saturates cannot be addressed, and is refused.
     let extents = shape
         .iter()
@@ -193,7 +194,7 @@ fn pad(call: Call, x: &Tensor, border: Border, value: Number) -> Result<Tensor> 
         .map(|(&extent, &(before, after))| extent.saturating_add(before).saturating_add(after));
     let before = border.iter().map(|&(before, _)| before).collect();
     if border.iter().all(|&sides| sides == (0, 0)) || is_usual(value, dtype) {
-        return call.view(View::Pad { before, value: value.to_scalar(dtype) }, &x, extents.collect());
+        return call.view(View::Pad { before, value: filler }, &x, extents.collect());
     }
     // In a kernel's text, each number would be another kernel. A padded `true` is the very condition.
     call.compose(|| {
