@@ -192,7 +192,13 @@ impl Tensor {
             call.needs_addressable(&shape.with_extent(axis, total))?;
             let from = match extent {
                 0 => Tensor::zeros([0], DType::I64),
-                _ => ends.searchsorted(counting(total), true),
+                _ => {
+                    // Where a position has ended, the next begins: as often as positions end there, as many further.
+                    let dtype = if i32::try_from(extent).is_ok() { DType::I32 } else { DType::I64 };
+                    let ended = Tensor::ones([extent], dtype);
+                    let all = Tensor::zeros([total + 1], dtype).scatter_add(0, &ends, ended);
+                    all.narrow(0, 0, total).cumsum(0)
+                }
             };
             let repeated = self.index_select(axis as isize, &from);
             repeated.validity().map(|()| repeated)
@@ -372,6 +378,23 @@ impl Distinct {
 mod tests {
     use super::*;
     use crate::Device;
+
+    #[test]
+    fn positions_repeat_as_often_as_their_counts_say() {
+        let rows = |counts: &[u8], extent: i64| {
+            let x = counting(extent as usize).unsqueeze(1).to(&Device::interpreter());
+            let counts = Tensor::from_slice(counts, [counts.len()]).to(&Device::interpreter());
+            let repeated = x.repeat_interleave_counts(&counts, 0).unwrap();
+            assert_eq!(repeated.known().unwrap().0.rank(), 2);
+            repeated.to_vec::<i64>().unwrap()
+        };
+        assert_eq!(rows(&[0, 0, 2, 0, 0, 3, 1, 0], 8), [2, 2, 5, 5, 5, 6]);
+        assert_eq!(rows(&[1, 0, 0, 255], 4)[..3], [0, 3, 3]);
+        assert_eq!(rows(&[2], 3), [0, 0, 1, 1, 2, 2]);
+        assert_eq!(rows(&[0, 0], 2), [0; 0]);
+        assert_eq!(rows(&[], 0), [0; 0]);
+        assert_eq!(rows(&[7], 0), [0; 0]);
+    }
 
     #[test]
     fn runs_of_nothing_one_and_nan() {
