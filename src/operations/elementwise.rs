@@ -46,6 +46,9 @@ operations! {
     lgamma(a: ANY) All -> Float, Near { relative: 8.0, absolute: 8.0 }, "The logarithm of the absolute value of the gamma function.": "torch.lgamma(a)" => a.lgamma();
     digamma(a: ANY) All -> Float, Near { relative: 8.0, absolute: 8.0 }, "The derivative of lgamma.": "torch.digamma(a)" => a.digamma();
     i0(a: ANY) All -> Float, Ulps(8), "The modified Bessel function of order 0.": "torch.i0(a)" => a.i0();
+    i0e(a: ANY) All -> Float, Ulps(8), "`i0(x) * exp(-|x|)`.": "torch.special.i0e(a)" => a.i0e();
+    i1(a: ANY) All -> Float, Ulps(8), "The modified Bessel function of order 1.": "torch.special.i1(a)" => a.i1();
+    i1e(a: ANY) All -> Float, Ulps(8), "`i1(x) * exp(-|x|)`.": "torch.special.i1e(a)" => a.i1e();
     ndtr(a: ANY) All -> Float, Near { relative: 8.0, absolute: 8.0 }, "The share of a normal distribution below x.": "(torch.special.erfc((a if a.dtype == torch.float64 else a.float()) * -(0.5 ** 0.5)) * 0.5).to(as_float(a).dtype)" => a.ndtr();
     log_ndtr(a: ANY) All -> Float, Near { relative: 16.0, absolute: 8.0 }, "The logarithm of ndtr.": "torch.special.log_ndtr(a)" => a.log_ndtr();
     ndtri(a: UNIT) All -> Float, Near { relative: 16.0, absolute: 8.0 }, "The inverse of ndtr.": "torch.special.ndtri(a)" => a.ndtri(), "torch.special.ndtri(a * 1e-5)" => (a * 1e-5).ndtri(), "torch.special.ndtri(a * -1.5)" => (a * -1.5).ndtri();

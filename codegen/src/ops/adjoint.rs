@@ -33,7 +33,7 @@ pub enum Formula {
     Binary(BinaryOp, Box<Formula>, Box<Formula>),
     /// The second where the first holds, else the third.
     Select(Box<[Formula; 3]>),
-    /// There is a derivative, but no operations that it could be made of.
+    /// There is a derivative, which is longer than a formula: a composition of tensors.
     Unknown,
 }
 

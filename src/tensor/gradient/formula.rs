@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 
 use super::site::{Adjoints, Site};
 use crate::graph::op::{Constant, ConstantRole};
+use crate::tensor::map::bessel::trigamma;
 use crate::{BinaryOp, DType, Result, Scalar, Tensor, UnaryOp};
 
 /// What a formula is over, in the dtype that the operation computes in.
@@ -27,6 +28,16 @@ impl Site<'_> {
         let Some(adjoint) = op.adjoint() else { return Ok(Adjoints::new()) };
         let formula = adjoint(Formula::Cotangent, Formula::Operand(0), Formula::Result);
         let terms = self.terms(self.sources)?;
+        // These are longer than a formula.
+        let slope = match op {
+            UnaryOp::I0 => Some(terms.operands[0].i1()),
+            UnaryOp::Digamma => Some(trigamma(&terms.operands[0])),
+            _ => None,
+        };
+        if let Some(slope) = slope {
+            let adjoint = self.call.binary_of(BinaryOp::Mul, terms.cotangent, slope)?;
+            return Ok(Adjoints::from_iter([Some(self.call.cast(&adjoint, self.cotangent.node.dtype)?)]));
+        }
         Ok(Adjoints::from_iter([terms.adjoint(&formula)?]))
     }
 

@@ -51,8 +51,8 @@ use crate::{Error, Result, Scalar, Tensor};
 /// # Ok::<(), lazuli::Error>(())
 /// ```
 ///
-/// All gradients are invalid if `loss` has dimensions or is no float, if it does not follow from one of `by`, if one of these is
-/// no float, and where a function on the way has no derivative here ([`Tensor::digamma`], [`Tensor::i0`]).
+/// All gradients are invalid if `loss` has dimensions or is no float, if it does not follow from one of `by`, and if one of these is
+/// no float.
 #[track_caller]
 pub fn grad<T: Tensors>(loss: &Tensor, by: &T) -> T {
     let call = Call::here("grad");

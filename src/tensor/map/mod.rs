@@ -2,6 +2,7 @@
 
 pub(crate) mod activations;
 pub(crate) mod arithmetic;
+pub(crate) mod bessel;
 pub(crate) mod binary;
 pub(crate) mod elementwise;
 pub(crate) mod formula;
