@@ -11,6 +11,8 @@ use lazuli::{
 mod asked;
 #[path = "gradients/edges.rs"]
 mod edges;
+#[path = "gradients/resized.rs"]
+mod resized;
 
 /// Operations that are constant wherever they have a slope.
 const CONSTANT: &[&str] = &[

@@ -89,23 +89,135 @@ pub(super) fn adaptive<const N: usize>(
         let pool = Pool::<N>::new(std::array::from_fn(|d| extents[d] / size[d]));
         return if is_max { max_pool(call, x, &pool) } else { avg_pool(call, x, &pool) };
     }
-    // Along narrow windows, of which a row has many, vectors go across them and one axis is pooled after the other: that
-    // takes fewer elements. Along wide ones they go through the windows, all axes at once.
-    let is_narrow = longest_window(extents[N - 1], size[N - 1]) <= size[N - 1];
-    let pool = |x: &Tensor| match is_narrow {
-        true => (0..N).try_fold(x.clone(), |x, d| pooled_along(call, &x, first + d, &size[d..=d], is_max)),
-        false => pooled_along(call, x, first, &size, is_max),
-    };
     match is_max {
-        true => pool(x),
-        false => widened(x, |x| Tensor::or_invalid(pool(x))),
+        true => largest(call, x, size.to_vec()),
+        false => widened(x, |x| means(call, x, size.to_vec())),
     }
 }
 
-/// The windows along axes from one on: all of the longest lengths, then those that begin where they should; a position that
-/// is no element of its window is masked.
-fn pooled_along(call: Call, x: &Tensor, first: usize, size: &[usize], is_max: bool) -> Result<Tensor> {
-    let (shape, dtype) = x.known()?;
+/// Along narrow windows, of which a row has many, vectors go across them and one axis is pooled after the other: that takes
+/// fewer elements. Along wide ones they go through the windows, all axes at once.
+fn pooled(
+    x: &Tensor,
+    size: &[usize],
+    along: impl Fn(&Tensor, usize, &[usize]) -> Result<Tensor>,
+) -> Result<Tensor> {
+    let shape = x.known()?.0;
+    let (first, count) = (shape.rank() - size.len(), size.len());
+    let is_narrow = longest_window(shape[shape.rank() - 1], size[count - 1]) <= size[count - 1];
+    match is_narrow {
+        true => (0..count).try_fold(x.clone(), |x, d| along(&x, first + d, &size[d..=d])),
+        false => along(x, first, size),
+    }
+}
+
+/// Windows to windows: those of the result that an element is in are the ones that divide the result into as many as there are
+/// elements. So what goes back is pooled as well, the other way.
+fn means(call: Call, x: &Tensor, size: Vec<usize>) -> Tensor {
+    let mean = pooled(x, &size, |x, first, size| {
+        let sum = windows_along(call, x, first, size, 0.0)?.sum(behind(size.len()));
+        Ok(shared(&sum, first, &x.node.shape[first..first + size.len()], size))
+    });
+    let extents = last_of(x, size.len());
+    call.derived(&Tensor::or_invalid(mean), &[x], move |g, _| {
+        let first = g.node.shape.rank() - size.len();
+        Ok(vec![sums(call, &shared(g, first, &extents, &size), extents.clone())])
+    })
+}
+
+fn sums(call: Call, x: &Tensor, size: Vec<usize>) -> Tensor {
+    let sum = pooled(x, &size, |x, first, size| {
+        Ok(windows_along(call, x, first, size, 0.0)?.sum(behind(size.len())))
+    });
+    let extents = last_of(x, size.len());
+    call.derived(&Tensor::or_invalid(sum), &[x], move |g, _| Ok(vec![sums(call, g, extents.clone())]))
+}
+
+/// Sums of windows, divided by how many elements these have.
+fn shared(sums: &Tensor, first: usize, extents: &[usize], size: &[usize]) -> Tensor {
+    let (rank, dtype) = (sums.node.shape.rank(), sums.node.dtype);
+    extents.iter().zip(size).enumerate().fold(sums.clone(), |sums, (d, (&extent, &size))| {
+        sums / lengths(extent, size).cast(dtype).reshape(along(rank, first + d, size))
+    })
+}
+
+/// Of equal elements the gradient is the first one's, as in PyTorch.
+fn largest(call: Call, x: &Tensor, size: Vec<usize>) -> Result<Tensor> {
+    let all = pooled(x, &size, |x, first, size| {
+        Ok(windows_along(call, x, first, size, least(x))?.max(behind(size.len())))
+    })?;
+    let extents = last_of(x, size.len());
+    Ok(call.derived(&all, &[x], move |g, all| {
+        let [largest, x] = all else { return Ok(Vec::new()) };
+        let first = x.node.shape.rank() - size.len();
+        let apart = |x: &Tensor| size.iter().fold(x.clone(), |x, _| x.unsqueeze(-1));
+        let windows = windows_along(call, x, first, &size, least(x))?;
+        let places = windows_along(call, &places(&extents), 0, &size, -1.0)?;
+        let is_largest = windows.eq(apart(largest)).logical_and(places.ge(0));
+        let end = extents.iter().product::<usize>() as i64;
+        let taken = is_largest.where_(places, end).min(behind(size.len()));
+        Ok(vec![placed(call, g, taken, extents.clone())])
+    }))
+}
+
+/// What is no more than any element.
+fn least(x: &Tensor) -> Number {
+    Number::of(ReduceOp::Max.identity(x.node.dtype))
+}
+
+/// Elements in their places among so many; each is in one of the windows that its own is in.
+fn placed(call: Call, g: &Tensor, taken: Tensor, extents: Vec<usize>) -> Tensor {
+    let (first, size) = (g.node.shape.rank() - extents.len(), last_of(g, extents.len()));
+    let sum = || {
+        let windows = windows_along(call, g, first, &extents, 0.0)?;
+        let taken = windows_along(call, &taken, first, &extents, -1.0)?;
+        let own = extents.iter().fold(places(&extents), |places, _| places.unsqueeze(-1));
+        Ok(taken.eq(own).where_(windows, 0).sum(behind(extents.len())))
+    };
+    let sum = Tensor::or_invalid(sum());
+    call.derived(&sum, &[g], move |g, _| Ok(vec![found(call, g, taken.clone(), size.clone())]))
+}
+
+/// The elements at some places, one of each window.
+fn found(call: Call, g: &Tensor, taken: Tensor, size: Vec<usize>) -> Tensor {
+    let (first, extents) = (g.node.shape.rank() - size.len(), last_of(g, size.len()));
+    let sum = || {
+        let windows = windows_along(call, g, first, &size, 0.0)?;
+        let places = windows_along(call, &places(&extents), 0, &size, -1.0)?;
+        let own = size.iter().fold(taken.clone(), |taken, _| taken.unsqueeze(-1));
+        Ok(places.eq(own).where_(windows, 0).sum(behind(size.len())))
+    };
+    let sum = Tensor::or_invalid(sum());
+    call.derived(&sum, &[g], move |g, _| Ok(vec![placed(call, g, taken.clone(), extents.clone())]))
+}
+
+/// The extents of the last axes.
+fn last_of(x: &Tensor, count: usize) -> Vec<usize> {
+    let shape = &x.node.shape;
+    shape[shape.rank().saturating_sub(count)..].to_vec()
+}
+
+/// The numbers of elements.
+fn places(extents: &[usize]) -> Tensor {
+    counting(extents.iter().product()).reshape(extents.to_vec())
+}
+
+/// The last axes, so many.
+fn behind(count: usize) -> Vec<isize> {
+    (1..=count as isize).map(|back| -back).collect()
+}
+
+/// The windows along axes from one on, as last axes: all of the longest lengths, then those that begin where they should; a
+/// position that is no element of its window is `edge`.
+fn windows_along(
+    call: Call,
+    x: &Tensor,
+    first: usize,
+    size: &[usize],
+    edge: impl Into<Number>,
+) -> Result<Tensor> {
+    let edge = edge.into();
+    let (shape, _) = x.known()?;
     let (rank, end) = (shape.rank(), first + size.len());
     let extents = &shape[first..end];
     let longest: Vec<usize> =
@@ -118,28 +230,16 @@ fn pooled_along(call: Call, x: &Tensor, first: usize, size: &[usize], is_max: bo
     for (d, &length) in longest.iter().enumerate() {
         elements = elements.unfold((first + d) as isize, length, 1);
     }
-    let lengths: Vec<Tensor> =
-        extents.iter().zip(size).map(|(&extent, &size)| lengths(extent, size)).collect();
-    let op = if is_max { ReduceOp::Max } else { ReduceOp::Sum };
-    let edge = Number::of(op.identity(dtype));
     for (d, &size) in size.iter().enumerate() {
         let axis = first + d;
         let windows = interleaved(call, &elements, axis, size)?;
         elements = windows.slice_step(axis as isize, None, None, extents[d] as isize);
-        let inside = counting(longest[d]).lt(lengths[d].unsqueeze(1));
+        let inside = counting(longest[d]).lt(lengths(extents[d], size).unsqueeze(1));
         let mut dims = vec![1; rank + longest.len()];
         (dims[axis], dims[rank + d]) = (size, longest[d]);
         elements = inside.reshape(dims).where_(&elements, elements.full_like(edge));
     }
-    let windows: Vec<isize> = (rank..rank + longest.len()).map(|axis| axis as isize).collect();
-    if is_max {
-        return Ok(elements.max(&windows));
-    }
-    let means =
-        lengths.iter().zip(size).enumerate().fold(elements.sum(&windows), |sum, (d, (length, &size))| {
-            sum / length.cast(dtype).reshape(along(rank, first + d, size))
-        });
-    Ok(means)
+    Ok(elements)
 }
 
 /// How many elements the windows have that divide an extent.

@@ -5,14 +5,17 @@
 //! the source is read through views alone, and the weights are a function of the remainder. No rounding moves a
 //! position, however large the image.
 
+mod adjoint;
+mod positions;
+
 use super::adaptive::adaptive;
 use super::pool::gcd;
 use crate::recording::is_addressable;
 use crate::tensor::arguments::call::Call;
-use crate::tensor::make::create::counting;
 use crate::tensor::reduce::statistics::{along, widened};
-use crate::tensor::view::rearrange::{around, interleaved};
 use crate::{DType, PadMode, Result, Shape, Tensor};
+use adjoint::{Curve, inner, outer, returned};
+use positions::{Positions, elements, remainders};
 
 /// What a result is made from: see [`Tensor::interpolate`].
 ///
@@ -47,22 +50,6 @@ pub enum Interpolation {
     },
     /// The mean of what a position covers, as of [`Tensor::adaptive_avg_pool2d`]: of one to three axes; of floats.
     Area,
-}
-
-/// The last axes' source positions: `(start + step * i) / unit` for i up to, but without, `size`.
-#[derive(Clone, Copy)]
-struct Positions {
-    start: i64,
-    step: i64,
-    unit: i64,
-    size: usize,
-}
-
-impl Positions {
-    /// Whether each is that of one element of so many, in their order.
-    fn are_all_of(self, extent: usize) -> bool {
-        self.start == 0 && self.size == extent && (self.step == self.unit || self.step == 0)
-    }
 }
 
 impl Tensor {
@@ -205,43 +192,53 @@ fn resize(call: Call, x: &Tensor, axes: &[(usize, usize, usize)], mode: Interpol
         }
         positions.push(Positions { start, step, unit, size });
     }
-    let border = |width: usize| -> Vec<(usize, usize)> {
-        (0..shape.rank()).map(|axis| if axis < first { (0, 0) } else { (width, width) }).collect()
+    let curve = match mode {
+        Interpolation::Linear { .. } => Curve::Linear,
+        Interpolation::Cubic { .. } => Curve::Cubic,
+        _ => return Ok(resampled(call, x, positions, Curve::Nearest)),
     };
-    match mode {
+    widened(x, |x| resampled(call, x, positions, curve))
+}
+
+/// The last axes at some positions. What reaches them goes back along one axis after the other, as the sum of the few elements
+/// that each one is read for: views alone go back as sums over all that an axis was repeated to, in all axes at once.
+fn resampled(call: Call, x: &Tensor, positions: Vec<Positions>, curve: Curve) -> Tensor {
+    let result = Tensor::or_invalid(between(call, x, &positions, curve));
+    let extents = x.node.shape[x.node.shape.rank().saturating_sub(positions.len())..].to_vec();
+    call.derived(&result, &[x], move |g, _| {
+        Ok(vec![back(call, g, positions.clone(), extents.clone(), curve)])
+    })
+}
+
+/// What reaches the last axes, of so many elements each, of what reaches them at some positions: linear, so that what reaches
+/// it in turn is at these positions. 16-bit floats are rounded once.
+fn back(call: Call, g: &Tensor, positions: Vec<Positions>, extents: Vec<usize>, curve: Curve) -> Tensor {
+    let sum = widened(g, |g| {
+        let first = g.node.shape.rank().saturating_sub(extents.len());
+        let axes = positions.iter().zip(&extents).enumerate();
+        Tensor::or_invalid(axes.rev().try_fold(g.clone(), |g, (d, (&positions, &extent))| {
+            returned(call, &g, first + d, extent, positions, curve)
+        }))
+    });
+    let sum = Tensor::or_invalid(sum);
+    call.derived(&sum, &[g], move |g, _| Ok(vec![resampled(call, g, positions.clone(), curve)]))
+}
+
+fn between(call: Call, x: &Tensor, positions: &[Positions], curve: Curve) -> Result<Tensor> {
+    let rank = x.known()?.0.rank();
+    let first = rank - positions.len();
+    let border = |width: usize| -> Vec<(usize, usize)> {
+        (0..rank).map(|axis| if axis < first { (0, 0) } else { (width, width) }).collect()
+    };
+    match curve {
+        Curve::Nearest => positions
+            .iter()
+            .enumerate()
+            .try_fold(x.clone(), |x, (d, &positions)| elements(call, &x, first + d, positions, 0)),
         // A neighbour that does not exist has weight 0.
-        Interpolation::Linear { .. } => {
-            widened(x, |x| Tensor::or_invalid(linear(call, &x.pad(&border(1), 0), first, &positions)))
-        }
-        Interpolation::Cubic { .. } => widened(x, |x| {
-            let x = x.pad_with(&border(2), PadMode::Replicate);
-            Tensor::or_invalid(cubic(call, &x, first, &positions))
-        }),
-        _ => {
-            let mut result = x.clone();
-            for (d, positions) in positions.iter().enumerate() {
-                result = elements(call, &result, first + d, *positions, 0)?;
-            }
-            Ok(result)
-        }
+        Curve::Linear => linear(call, &x.pad(&border(1), 0), first, positions),
+        Curve::Cubic => cubic(call, &x.pad_with(&border(2), PadMode::Replicate), first, positions),
     }
-}
-
-/// The elements at the whole parts of the source positions, which are moved by `offset`.
-fn elements(call: Call, x: &Tensor, axis: usize, positions: Positions, offset: i64) -> Result<Tensor> {
-    let Positions { start, step, unit, size } = positions;
-    let first = start + offset * unit;
-    let at = axis as isize;
-    if step == 0 {
-        return Ok(x.narrow(at, first as usize, 1).expand(sizes_with(x, axis, size)));
-    }
-    let span = (size - 1) * step as usize + 1;
-    let repeated = interleaved(call, x, axis, unit as usize)?;
-    Ok(repeated.narrow(at, first as usize, span).slice_step(at, None, None, step as isize))
-}
-
-fn sizes_with(x: &Tensor, axis: usize, size: usize) -> Vec<usize> {
-    x.node.shape.iter().enumerate().map(|(own, &extent)| if own == axis { size } else { extent }).collect()
 }
 
 /// Between the two neighbours along the first of the axes, each of which lies between two along the next. The axes
@@ -268,29 +265,12 @@ fn cubic(call: Call, x: &Tensor, axis: usize, axes: &[Positions]) -> Result<Tens
     let far = remainders(*positions, 0, positions.size, dtype)?;
     let far = far.reshape(along(shape.rank(), axis, positions.size));
     let near = 1.0 - &far;
-    // Keys' curve with a slope of -3/4, as PyTorch's, by the distance of inner and of outer neighbours.
-    let inner = |distance: &Tensor| (distance * 1.25 - 2.25) * distance.square() + 1.0;
-    let outer = |distance: &Tensor| {
-        let distance = distance + 1.0;
-        ((&distance * -0.75 + 3.75) * &distance - 6.0) * &distance + 3.0
-    };
     let mut sum: Option<Tensor> = None;
     for (offset, weight) in (1..).zip([outer(&far), inner(&far), inner(&near), outer(&near)]) {
         let neighbours = cubic(call, &elements(call, x, axis, *positions, offset)?, axis + 1, rest)? * weight;
         sum = Some(sum.map_or(neighbours.clone(), |sum| sum + &neighbours));
     }
     Ok(sum.unwrap_or_else(|| x.clone()))
-}
-
-/// How far behind an element each of some positions lies.
-fn remainders(positions: Positions, first: usize, count: usize, dtype: DType) -> Result<Tensor> {
-    let Positions { start, step, unit, .. } = positions;
-    if step == 0 || count == 0 {
-        return Ok(Tensor::zeros([count], dtype));
-    }
-    let at = start + unit + first as i64 * step;
-    let remainder = around(&counting(unit as usize), 0, at as isize, (count - 1) * step as usize + 1)?;
-    Ok(remainder.slice_step(0, None, None, step as isize).cast(dtype) * (1.0 / unit as f64))
 }
 
 /// How much the higher neighbour counts: the remainder, but all before the first element and nothing after the last,
@@ -314,7 +294,27 @@ fn weights(positions: Positions, extent: usize, dtype: DType) -> Result<Tensor> 
 
 #[cfg(test)]
 mod tests {
-    use super::fraction;
+    use super::*;
+    use crate::graph::op::Op;
+
+    /// Going back through views alone would add up each axis' least common multiple of both sizes, in all axes at once.
+    #[test]
+    fn what_goes_back_is_few_sums_of_few() {
+        let summed = |extent: usize, size: usize, mode: Interpolation| {
+            let x = Tensor::zeros([3, extent, extent], DType::F32);
+            let gradient = crate::grad(&x.interpolate([size, size], mode).square().sum(..), &x);
+            let graph = crate::recording::build(std::slice::from_ref(&gradient)).unwrap().graph;
+            let sums = graph.nodes().filter(|&id| matches!(graph.node(id).op, Op::Reduce { .. }));
+            sums.map(|id| graph.node(graph.operands(id)[0]).shape.elements()).sum::<usize>()
+        };
+        let linear = Interpolation::Linear { align_corners: false };
+        // Four positions read an element; along the last axis there are as many rows as results.
+        assert_eq!(summed(128, 200, linear), 3 * (200 * 128 + 128 * 128) * 4);
+        assert_eq!(summed(200, 128, linear), 3 * (128 * 200 + 200 * 200) * 2);
+        let cubic = Interpolation::Cubic { align_corners: true };
+        assert_eq!(summed(128, 200, cubic), 3 * (200 * 128 + 128 * 128) * 7);
+        assert_eq!(summed(128, 200, Interpolation::Nearest), 3 * (200 * 128 + 128 * 128) * 2);
+    }
 
     #[test]
     fn factors_are_simple_fractions() {
