@@ -303,7 +303,7 @@ mod tests {
         let summed = |extent: usize, size: usize, mode: Interpolation| {
             let x = Tensor::zeros([3, extent, extent], DType::F32);
             let gradient = crate::grad(&x.interpolate([size, size], mode).square().sum(..), &x);
-            let graph = crate::recording::build(std::slice::from_ref(&gradient)).unwrap().graph;
+            let graph = crate::recording::build::build(std::slice::from_ref(&gradient)).unwrap().graph;
             let sums = graph.nodes().filter(|&id| matches!(graph.node(id).op, Op::Reduce { .. }));
             sums.map(|id| graph.node(graph.operands(id)[0]).shape.elements()).sum::<usize>()
         };

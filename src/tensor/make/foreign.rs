@@ -149,6 +149,8 @@ mod tests {
         drop(x);
         assert!(!is_dropped.load(Ordering::Relaxed), "y needs it");
         assert_eq!(y.to_vec::<f32>().unwrap(), vec![2.0; 1000]);
+        // For who may want gradients, until y is data.
+        y.eval().unwrap();
         assert!(is_dropped.load(Ordering::Relaxed));
     }
 
