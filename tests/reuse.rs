@@ -300,7 +300,7 @@ const OF_A_NUMBER: &[fn(&Tensor, f64) -> Tensor] = &[
     |x, v| (x * 0.3) * v + (x * v) * 0.3,
     |x, v| (x * 9.0).cast(DType::I32) * v as i64 + (v * 3.0) as i64,
     |x, v| (x * 9.0).cast(DType::I32).floor_divide(v as i64) ^ (v * 7.0) as i64,
-    |x, v| ((x * 9.0).cast(DType::I32) * Tensor::zeros([4, 25], DType::I32)).maximum((v as i64).saturating_sub(1)),
+    |x, v| ((x * 9.0).cast(DType::I32) * Tensor::zeros([4, 25], DType::I32)).maximum((v as i32).saturating_sub(1)),
     |x, v| (x * 9.0).cast(DType::U8) & v as u8 as i64,
     |x, v| x.cast(DType::F64) * v - v / 3.0,
     |x, v| x.pad([(1, 0), (0, 2)], v) * v,
