@@ -29,7 +29,7 @@ use crate::Error;
 use crate::compiler::{self, Plan};
 use crate::graph::NodeId;
 use crate::recording::loan::Loan;
-use crate::recording::{State, Tensor};
+use crate::recording::{Past, State, Tensor};
 use crate::runtime::buffer::Buffer;
 
 /// Bytes of a result that are worth a kernel of its own, if the user has not said so.
@@ -52,7 +52,7 @@ pub(crate) struct Offer {
 /// Inputs that are being overwritten. When it is dropped, whoever waits for the outputs goes on.
 pub(crate) struct Claim {
     history: History,
-    lent: Vec<(usize, Buffer)>,
+    lent: Vec<(usize, Buffer, Option<Arc<Past>>)>,
     loan: Arc<Loan>,
 }
 
@@ -98,8 +98,8 @@ impl Offer {
             let Some(tensor) = claim.history.tensors.get(number).cloned() else { continue };
             let mut state = tensor.node.state();
             match &*state {
-                State::Evaluated(buffer, _) if released[number] && buffer.owners() == shares => {
-                    claim.lent.push((number, buffer.clone()));
+                State::Evaluated(buffer, past) if released[number] && buffer.owners() == shares => {
+                    claim.lent.push((number, buffer.clone(), past.clone()));
                     *state = State::Lent(claim.loan.clone());
                 }
                 State::Invalid(_) | State::Recorded(..) | State::Evaluated(..) | State::Lent(_) => {
@@ -118,14 +118,14 @@ impl Offer {
 impl Claim {
     /// Nothing was overwritten after all.
     fn restore(&mut self) {
-        for (number, buffer) in self.lent.drain(..) {
-            *self.history.tensors[number].node.state() = State::Evaluated(buffer, None);
+        for (number, buffer, past) in self.lent.drain(..) {
+            *self.history.tensors[number].node.state() = State::Evaluated(buffer, past);
         }
     }
 
     /// The values are lost, and the results are not there.
     pub(crate) fn fail(self, error: &Error) {
-        for (number, _) in &self.lent {
+        for (number, ..) in &self.lent {
             self.history.tensors[*number].node.fail(error.clone());
         }
     }
@@ -144,7 +144,8 @@ struct Candidate {
     slots: Vec<usize>,
 }
 
-/// What the outputs' evaluation visits, and of which of that, by its memory, nobody can ask for the values then.
+/// What the outputs' evaluation visits; and the computed tensors among that, by the addresses of their memory, whose values nobody
+/// can ask for after it.
 fn holders(outputs: &[Tensor]) -> (History, FxHashMap<usize, usize>) {
     let history = History::of(outputs);
     let released = history.released();

@@ -72,8 +72,9 @@ impl History {
         released
     }
 
-    /// Whether each tensor has no handles but those here, the output's own, and those of tensors that let go of their sources: the
-    /// ones that are asked for, and those without handles; and how many handles of each are let go.
+    /// Whether nobody else has a handle of each tensor, and how many of its handles are let go. Not counted as others' are this
+    /// history's own handle, that of the list of outputs, and those of tensors that let go of their sources: the ones that
+    /// `lets_go` says, and those of which nobody else has a handle.
     pub(super) fn without_handles(&self, lets_go: impl Fn(usize) -> bool) -> (Vec<bool>, Vec<usize>) {
         let mut let_go = vec![0usize; self.tensors.len()];
         let mut without = vec![false; self.tensors.len()];

@@ -189,12 +189,11 @@ pub(super) fn forget_all() -> bool {
     !tensors.is_empty()
 }
 
-/// Lets go of the histories that alone keep an evaluation of these outputs from writing over what it wants to; whether there are
-/// such.
-pub(super) fn forget_for(outputs: &[Tensor], wants: impl Fn(&Buffer) -> bool) -> bool {
+/// Lets go of the histories that alone keep an evaluation of these outputs from writing over what it wants to.
+pub(super) fn forget_for(outputs: &[Tensor], wants: impl Fn(&Buffer) -> bool) {
     let newest = newest();
     if newest.is_empty() {
-        return false;
+        return;
     }
     let roots = [outputs, &newest].concat();
     let history = History::with_pasts(&roots, 0);
@@ -203,22 +202,15 @@ pub(super) fn forget_for(outputs: &[Tensor], wants: impl Fn(&Buffer) -> bool) ->
     let is_root = |number: usize| addresses.contains(&Arc::as_ptr(&history.tensors[number].node));
     let (is_free, _) = history.without_handles(is_root);
     let mut leads = vec![false; history.tensors.len()];
-    let mut is_one = false;
     for (number, tensor) in history.tensors.iter().enumerate() {
         leads[number] = history.sources(number).iter().any(|&source| leads[source]);
         let State::Evaluated(buffer, _) = &*tensor.node.state() else { continue };
         if is_free[number] && wants(buffer) {
             leads[number] = true;
-            is_one = true;
         }
     }
-    let forget = |(number, tensor): (usize, &Tensor)| {
-        if leads[number] {
-            tensor.forget();
-        }
-    };
-    history.tensors.iter().enumerate().for_each(forget);
-    is_one
+    let leading = history.tensors.iter().zip(leads).filter(|(_, leads)| *leads);
+    leading.for_each(|(tensor, _)| tensor.forget());
 }
 
 #[cfg(test)]

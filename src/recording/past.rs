@@ -55,8 +55,11 @@ impl Tensor {
         }
         let origins = self.origins();
         let mut forgotten = None;
-        if let State::Evaluated(_, past) = &mut *self.node.state() {
-            forgotten = past.replace(Arc::new(Past::Origins(origins)));
+        // Another thread may have made it data, or forgotten it, meanwhile.
+        if let State::Evaluated(_, Some(past)) = &mut *self.node.state()
+            && matches!(**past, Past::Recorded { .. })
+        {
+            forgotten = Some(std::mem::replace(past, Arc::new(Past::Origins(origins))));
         }
         // After the lock is released: the history may be long.
         drop(forgotten);

@@ -350,7 +350,7 @@ impl Analyser<'_> {
             return;
         }
         let more = more(&mut self.through, &mut self.touched, read, demand);
-        // What is computed where a position says reads there: of several tensors instead of one. (Windows are counted as what they are.)
+        // What is computed at a gathered position reads there, from each of its operands; of windows that is counted above (`is_lone`).
         if by.is_far && by.inside != Loop::Windows && self.facts.of(read.node).elements > 1 {
             self.add(work, (Loop::Lanes, Role::Hero), more * self.facts.figures.far_read);
         }

@@ -143,6 +143,38 @@ fn windows_in_rows_are_made_of_shorter_ones() {
 }
 
 #[test]
+fn windows_in_lines_that_rows_merge_are_stored() {
+    // Of 3 x 3, then less their mean: along the image's own lines, and along a row in which these are merged.
+    let kernels_of = |is_merged: bool| {
+        let mut s = Sketch::new();
+        let x = s.input([1024, 30, 30], DType::F32);
+        let windows = s.window(x, 1, 3, 1);
+        let windows = s.window(windows, 2, 3, 1);
+        let most = s.reduce(ReduceOp::Max, windows, [3, 4]);
+        let most = if is_merged { s.reshape(most, [128, 8 * 28 * 28]) } else { most };
+        let axis = if is_merged { 1 } else { 2 };
+        let sum = s.reduce(ReduceOp::Sum, most, [axis]);
+        let graph = s.outputs([sum]);
+        [TargetFigures::CPU, TargetFigures::CUDA].map(|figures| kernels(&graph, &figures))
+    };
+    assert_eq!((kernels_of(true), kernels_of(false)), ([2, 1], [1, 1]));
+}
+
+#[test]
+fn a_core_looks_up_one_tensor_instead_of_several() {
+    let kernels_of = |operands: usize| {
+        let mut s = Sketch::new();
+        let (x, y) = (s.input([20_000], DType::F32), s.input([20_000], DType::F32));
+        let index = s.input([200_000], DType::I64);
+        let table = if operands == 2 { s.binary(BinaryOp::Div, x, y) } else { s.unary(UnaryOp::Neg, x) };
+        let found = s.op(Op::Gather { axis: 0 }, &[table, index], [200_000], DType::F32);
+        let graph = s.outputs([found]);
+        [TargetFigures::CPU, TargetFigures::CUDA].map(|figures| kernels(&graph, &figures))
+    };
+    assert_eq!((kernels_of(2), kernels_of(1)), ([2, 1], [1, 1]));
+}
+
+#[test]
 fn a_core_looks_up_what_windows_combine_before() {
     // Squares of 2 x 2 of what each element looks up by itself, and of what whole rows look up.
     let kernels_of = |columns: usize| {

@@ -74,8 +74,8 @@ pub fn eval<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Result<()> {
 
 impl Tensor {
     /// Computes the values, if they are not there yet. The tensor keeps them and lets go of its history: it is data, a constant for
-    /// [gradients](crate::grad). What lies on the way keeps its values too, if an evaluation has computed it before and there is a handle of it, unless it is larger than 1 MiB and than all
-    /// that the evaluation reads or gives.
+    /// [gradients](crate::grad). What lies on the way keeps its values too, if an evaluation has computed it before and there is
+    /// a handle of it, unless it is larger than 1 MiB and than all that the evaluation reads or gives.
     ///
     /// ```
     /// use lazuli::{DType, Tensor};
