@@ -297,6 +297,11 @@ impl<'a> Lowering<'a> {
             }
             Op::Select => {
                 let condition = self.value(operands[0], indices, guards)?;
+                // Where an index decides, as in a part of a join, the other one is not computed.
+                if let ValueOp::Literal(truth) = self.kernel.value(condition).op {
+                    let chosen = operands[if truth.is_nonzero() { 1 } else { 2 }];
+                    return self.value(chosen, indices, guards);
+                }
                 let a = self.value(operands[1], indices, guards)?;
                 let b = self.value(operands[2], indices, guards)?;
                 self.kernel.select(condition, a, b)

@@ -4,6 +4,7 @@
 use smallvec::SmallVec;
 
 use super::rule::{Rule, Site, Step, rewrite, splat};
+use super::sliced;
 use crate::graph::op::{Axes, ConstantRole, Op, View};
 use crate::graph::{Graph, Node, Operands};
 use crate::{BinaryOp, DType, ReduceOp, Scalar, Shape, UnaryOp};
@@ -140,7 +141,7 @@ pub(super) const EXPAND: [Rule; 5] = [
     },
 ];
 
-pub(super) const SLICE: [Rule; 5] = [
+pub(super) const SLICE: [Rule; 7] = [
     Rule {
         name: "slice_of_everything",
         statement: "slice(x) is x, if every element stays in its place",
@@ -195,6 +196,16 @@ pub(super) const SLICE: [Rule; 5] = [
                 .all(|axis| uncut(axis) || stretched(axis))
                 .then(|| site.become_op(Op::View(View::Expand), &[x]))?
         },
+    },
+    Rule {
+        name: "slice_of_choice",
+        statement: "slice(where(c, a, b)) is slice(a), if c says where a padded true is, and that is all of the slice; or slice(b)",
+        apply: |site| sliced::of_choice(site),
+    },
+    Rule {
+        name: "slice_of_pad",
+        statement: "slice(pad(x)) is slice(x), if it has no padding, and the padding, if it has nothing else",
+        apply: |site| sliced::of_padded(site),
     },
     Rule {
         name: "flip_of_scan",

@@ -11,6 +11,7 @@ mod exact;
 mod fold;
 mod rule;
 mod simplify;
+mod sliced;
 mod steps;
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use lazuli_codegen::syntax::Cursor;
 
 use super::{assert_same_values, printed};
+use crate::graph::op::ConstantRole;
 use crate::graph::sketch::Sketch;
 use crate::graph::verify::verify;
 use crate::graph::{Graph, NodeId, parse};
@@ -82,8 +83,23 @@ fn look_alikes_are_left_alone() {
     let edge = s.pad(seven, [1], Scalar::from_i64(DType::I64, 8), [6]);
     let widened = s.reshape(x, [2, 1, 1, 3]);
     let widened = s.expand(widened, [2, 5, 1, 3]);
-    let graph = s.outputs([reshaped, permuted, cut, other, edge, widened]);
+    // Some of the padding, and some of what is padded; of padding on both sides one.
+    let part = s.slice(padded, [0, 0, 0], [1, 1, 1], [2, 1, 2]);
+    let both = s.pad(x, [0, 0, 1], self::seven(), [2, 1, 5]);
+    let end = s.slice(both, [0, 0, 4], [1, 1, 1], [2, 1, 1]);
+    let graph = s.outputs([reshaped, permuted, cut, other, edge, widened, part, end]);
     assert!(canonicalise::run(&graph).is_none());
+    // Some of either part of a join; and a condition that is not of positions.
+    let mut s = Sketch::new();
+    let (x, y) = (i64s(&mut s), i64s(&mut s));
+    let truth = s.splat_as(Scalar::from_bool(true), ConstantRole::Literal, [2, 1, 2]);
+    let is_first = s.pad(truth, [0, 0, 0], Scalar::from_bool(false), [2, 1, 3]);
+    let joined = s.select(is_first, x, y);
+    let across = s.slice(joined, [0, 0, 1], [1, 1, 1], [2, 1, 2]);
+    let is_less = s.binary(BinaryOp::Lt, x, y);
+    let less = s.select(is_less, x, y);
+    let any = s.slice(less, [0, 0, 0], [1, 1, 1], [2, 1, 1]);
+    assert!(canonicalise::run(&s.outputs([across, any])).is_none());
 }
 
 #[test]
