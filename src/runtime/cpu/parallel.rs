@@ -153,6 +153,17 @@ mod tests {
         });
     }
 
+    /// Each finds the next one waiting when it has nothing to do.
+    #[test]
+    fn helpers_of_many_callers_need_no_deep_stack() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).stack_size(128 << 10).build().unwrap();
+        pool.scope(|scope| {
+            for _ in 0..10_000 {
+                scope.spawn(|_| lingering::linger());
+            }
+        });
+    }
+
     #[test]
     fn participants_begin_far_apart() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();

@@ -4,6 +4,7 @@
 //! A helper that lingers is still a task of rayon's pool. It takes on what else there is to do in the pool, so that
 //! nobody waits for its end.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,6 +22,11 @@ static POSTED: Mutex<Option<Arc<Job>>> = Mutex::new(None);
 static JOBS: AtomicU64 = AtomicU64::new(0);
 /// Helpers that linger.
 static HELPERS: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    /// Whether this thread lingers, though it may be at another task of the pool meanwhile.
+    static LINGERS: Cell<bool> = const { Cell::new(false) };
+}
 
 /// Whether a helper lingers.
 pub(super) fn is_anyone() -> bool {
@@ -46,6 +52,16 @@ pub(super) fn post(job: &Arc<Job>, wanted: u64) -> u64 {
 
 /// Stays for a moment, and takes part in what is posted meanwhile.
 pub(super) fn linger() {
+    // A helper's task that is taken on while its thread lingers ends, and the thread goes on lingering: tasks of many
+    // callers would else be begun within each other until the stack is full.
+    if LINGERS.replace(true) {
+        return;
+    }
+    stay();
+    LINGERS.set(false);
+}
+
+fn stay() {
     let mut seen = JOBS.load(Ordering::SeqCst);
     HELPERS.fetch_add(1, Ordering::SeqCst);
     let mut begin = Instant::now();
