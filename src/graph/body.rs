@@ -9,7 +9,7 @@ use crate::DType;
 impl Body {
     pub(crate) fn new(graph: Graph, carries: usize, inputs: Vec<DType>) -> Body {
         let key = structural_key(&graph);
-        Body { graph, carries, inputs, key }
+        Body { graph, carries, inputs, key, rules: None }
     }
 
     pub(crate) fn key(&self) -> StructuralKey {

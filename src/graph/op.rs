@@ -1,5 +1,6 @@
 //! The operations of the graph, which fusion and lowering know. What is made of several is composed where it is recorded.
 
+use std::any::Any;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -104,6 +105,9 @@ pub(crate) struct Body {
     /// The inputs' dtypes; one that nothing needs may have no node.
     pub(crate) inputs: Vec<DType>,
     pub(super) key: StructuralKey,
+    /// How gradients go through its nodes where that does not follow from these. It is the recorder's own: nothing that compiles
+    /// looks at it.
+    pub(crate) rules: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// Bodies are equal if their graphs are, whatever lines of the user's they are from.

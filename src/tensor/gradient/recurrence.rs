@@ -8,10 +8,10 @@ use super::site::Adjoints;
 use crate::graph::NodeId;
 use crate::graph::body::Body;
 use crate::graph::op::{Op, StepResult};
-use crate::recording::{Recipe, Sources};
+use crate::recording::{Recipe, Sources, State};
 use crate::tensor::arguments::call::Call;
 use crate::tensor::arguments::promotion::Operand;
-use crate::tensor::scan::recurrences::Recurrence;
+use crate::tensor::scan::recurrences::{DerivedNodes, Recurrence};
 use crate::{Result, Shape, Tensor};
 
 /// A sweep of its own, over one step.
@@ -162,20 +162,27 @@ fn replayed(body: &Body, carries: &[Tensor], elements: &[Tensor], slice: &Shape)
                 let call = Call::at(node.origin, node.location);
                 Some(Tensor::or_invalid(call.filled(constant.value, constant.role, slice)))
             }
-            Op::Cast if operands.iter().all(|operand| operand.node.dtype == node.dtype) => {
-                operands.first().map(|operand| Call::at(node.origin, node.location).detached(operand))
-            }
-            op => {
-                let sources: Vec<&Tensor> = operands.iter().collect();
-                Some(Tensor::record(
-                    op.clone(),
-                    &sources,
-                    slice.clone(),
-                    node.dtype,
-                    node.origin,
-                    node.location,
-                ))
-            }
+            op => match DerivedNodes::of(body, id) {
+                Some(derived) => {
+                    let by = derived.by.iter().filter_map(|by| made.get(by).cloned());
+                    let sources: Sources = operands.into_iter().chain(by).collect();
+                    let device = sources.first().and_then(|source| source.node.device);
+                    let state = State::Recorded(Recipe::Derived(derived.rule.clone()), sources);
+                    let (shape, dtype) = (slice.clone(), node.dtype);
+                    Some(Tensor::from_parts(shape, dtype, device, node.origin, node.location, state))
+                }
+                None => {
+                    let sources: Vec<&Tensor> = operands.iter().collect();
+                    Some(Tensor::record(
+                        op.clone(),
+                        &sources,
+                        slice.clone(),
+                        node.dtype,
+                        node.origin,
+                        node.location,
+                    ))
+                }
+            },
         };
         made.extend(value.map(|value| (id, value)));
     }

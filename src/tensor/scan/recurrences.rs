@@ -11,7 +11,7 @@ use super::unrolled::Unrolled;
 use crate::graph::body::Body;
 use crate::graph::op::{Constant, ConstantRole, Op, StepResult, View};
 use crate::graph::{Graph, Node, NodeId, Operands};
-use crate::recording::{Recipe, State, Tensor, TensorNode};
+use crate::recording::{Recipe, Rule, State, Tensor, TensorNode};
 use crate::tensor::arguments::call::Call;
 use crate::tensor::arguments::promotion::{Operand, result_type};
 use crate::{Error, Result, Scalar, Shape};
@@ -261,7 +261,9 @@ impl Loop {
         let outputs = step.outputs.iter().map(|output| trace.done[&key(output)]).collect();
         let dtypes = inits.iter().chain(&elements).map(|x| x.node.dtype).collect();
         trace.graph.set_outputs(outputs);
-        let body = Arc::new(Body::new(trace.graph, inits.len(), dtypes));
+        let mut body = Body::new(trace.graph, inits.len(), dtypes);
+        body.rules = (!trace.derived.is_empty()).then(|| Arc::new(DerivedNodes(trace.derived)) as _);
+        let body = Arc::new(body);
         Ok(Some(Loop { call, axis, reverse, body, inits, elements, full }))
     }
 
@@ -302,6 +304,27 @@ fn number_of(tensor: &Tensor) -> Option<Constant> {
     }
 }
 
+/// The nodes of a body whose gradients follow from rules instead of from what they are: conversions of the first operand to its
+/// own dtype.
+pub(crate) struct DerivedNodes(Vec<Derived>);
+
+/// Such a node.
+pub(crate) struct Derived {
+    node: NodeId,
+    pub(crate) rule: Rule,
+    /// The nodes that the rule says the gradients of.
+    pub(crate) by: Operands,
+}
+
+impl DerivedNodes {
+    /// How gradients go through a node of a body, if by a rule.
+    pub(crate) fn of(body: &Body, node: NodeId) -> Option<&Derived> {
+        let DerivedNodes(nodes) = body.rules.as_ref()?.downcast_ref()?;
+        let at = nodes.binary_search_by_key(&node, |derived| derived.node).ok()?;
+        nodes.get(at)
+    }
+}
+
 /// The graph of an elementwise step, made of its parts.
 struct Trace<'a> {
     call: Call,
@@ -312,6 +335,7 @@ struct Trace<'a> {
     /// How many of them are the user's numbers.
     arguments: usize,
     inputs: usize,
+    derived: Vec<Derived>,
     axis: usize,
     full: &'a Shape,
 }
@@ -319,8 +343,8 @@ struct Trace<'a> {
 impl<'a> Trace<'a> {
     fn new(call: Call, given: &[Tensor], axis: usize, full: &'a Shape) -> Trace<'a> {
         let (graph, done) = (Graph::default(), FxHashMap::default());
-        let (elements, arguments, inputs) = (Vec::new(), 0, 0);
-        let mut trace = Trace { call, graph, done, elements, arguments, inputs, axis, full };
+        let (elements, arguments, inputs, derived) = (Vec::new(), 0, 0, Vec::new());
+        let mut trace = Trace { call, graph, done, elements, arguments, inputs, derived, axis, full };
         given.iter().for_each(|x| trace.add_input(x));
         trace
     }
@@ -353,6 +377,7 @@ impl<'a> Trace<'a> {
 
     fn add(&mut self, Part { tensor, kind }: &Part) -> Result<()> {
         let node = &tensor.node;
+        let mut rule = None;
         let (op, sources) = match *kind {
             Kind::Captured => return self.add_captured(tensor),
             Kind::Drawn(seed) => {
@@ -364,16 +389,18 @@ impl<'a> Trace<'a> {
             }
             Kind::Made => match node.state().clone() {
                 State::Recorded(Recipe::Op(op), sources) => (op, sources),
-                // A constant for gradients, which is what a conversion to its own dtype stands for in a body.
-                State::Recorded(_, mut sources) => {
-                    sources.truncate(1);
+                State::Recorded(Recipe::Derived(own), sources) => {
+                    rule = Some(own);
                     (Op::Cast, sources)
                 }
                 _ => return self.call.fail("a value of a step was computed"),
             },
         };
-        let operands: Operands = sources.iter().map(|source| self.done[&key(source)]).collect();
+        let (sources, by) = sources.split_at(if rule.is_some() { 1 } else { sources.len() });
+        let places = |sources: &[Tensor]| sources.iter().map(|source| self.done[&key(source)]).collect();
+        let (operands, by): (Operands, Operands) = (places(sources), places(by));
         let id = self.graph.add(zero_dimensional(node, op), &operands);
+        self.derived.extend(rule.map(|rule| Derived { node: id, rule, by }));
         self.done.insert(key(tensor), id);
         Ok(())
     }
