@@ -220,3 +220,38 @@ fn gradients_go_back_through_steps() {
         grad(&scanned, &by).into_iter().zip(grad(&looped, &by)).flat_map(|(a, b)| outputs(a, b)).collect()
     });
 }
+
+/// A row and a number for each step, though there are as many rows as columns.
+#[test]
+fn what_an_input_is_does_not_follow_from_its_extents() {
+    for (steps, columns) in [(4, 6), (6, 6), (6, 4), (1, 3), (3, 1)] {
+        check(&format!("{steps} steps of {columns}"), |device| {
+            let rows = ordinary(device, DType::F32, [steps, columns], 1);
+            let (each, once) =
+                (ordinary(device, DType::F32, [steps], 2), ordinary(device, DType::F32, [1, columns], 3));
+            let weights = ordinary(device, DType::F32, [columns, columns], 4);
+            let begun = ordinary(device, DType::F32, [columns], 5);
+            let next = |sum: &Tensor, row: &Tensor, own: &Tensor, once: &Tensor, product: bool| {
+                let added = row * own + once;
+                if product {
+                    sum * 0.5 + added.unsqueeze(0).matmul(&weights).squeeze(0)
+                } else {
+                    sum * 0.5 + added
+                }
+            };
+            let mut outputs = Vec::new();
+            for product in [false, true] {
+                let inputs = [&rows, &each, &once];
+                let ([last], []) = scan(inputs, 0, ScanOrder::new(), [&begun], |[sum], [row, own, once]| {
+                    ([next(sum, row, own, once, product)], [])
+                });
+                let looped = (0..steps as isize).fold(begun.clone(), |sum, n| {
+                    next(&sum, &rows.select(0, n), &each.select(0, n), &once.select(0, 0), product)
+                });
+                outputs.push(near("beside a loop", (&last - looped).abs().max(..), 0.0, 1e-5));
+                outputs.push(near("last", last, 1e-5, 1e-5));
+            }
+            outputs
+        });
+    }
+}

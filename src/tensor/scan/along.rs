@@ -1,7 +1,7 @@
 //! What a scan goes along: its inputs, and the axis in each of them.
 
 use crate::recording::Tensor;
-use crate::tensor::arguments::call::Call;
+use crate::tensor::arguments::call::{Call, list};
 use crate::tensor::arguments::promotion::Operand;
 use crate::{Result, Shape};
 
@@ -28,19 +28,21 @@ impl Input {
     /// The element of a step.
     pub(super) fn at(&self, call: Call, position: usize) -> Result<Tensor> {
         match self.axis {
-            Some(axis) => at(call, &self.tensor, axis, position),
-            None => call.reshape(&self.tensor, self.shape.clone()),
+            Some(axis) if self.tensor.node.shape[axis] != 1 => at(call, &self.tensor, axis, position),
+            _ => call.reshape(&self.tensor, self.shape.clone()),
         }
     }
 }
 
 impl Along {
-    /// Inputs that broadcast have the axis of their shape together; others one of as many positions each.
+    /// Each input has the axis, counted among its own, with as many positions as the others, or one. Only one of too few axes
+    /// has that of the shape that all inputs broadcast to, if it has it there. So what an input is does not follow from
+    /// how long it is.
     pub(super) fn of(call: Call, inputs: &[&Tensor], axis: isize) -> Result<Along> {
         let shapes: Vec<&Shape> = inputs.iter().map(|x| Ok(x.known()?.0)).collect::<Result<_>>()?;
-        let Some(first) = shapes.first() else {
+        if shapes.is_empty() {
             return call.fail("goes along its inputs, and there are none");
-        };
+        }
         let together = shapes.iter().try_fold(Shape::scalar(), |together, shape| together.broadcast(shape));
         let together = match together {
             Some(full) => {
@@ -49,25 +51,34 @@ impl Along {
             }
             None => None,
         };
-        let length = match &together {
-            Some((full, number)) => full[*number],
-            None => first[call.axis(axis, first)?],
+        let aligned = |shape: &Shape| {
+            together.as_ref().and_then(|(full, number)| (number + shape.rank()).checked_sub(full.rank()))
         };
-        let input = |x: &&Tensor| {
-            let shape = &x.node.shape;
-            let own = match &together {
-                Some((full, number)) => (number + shape.rank()).checked_sub(full.rank()),
-                None => Some(call.axis(axis, shape)?),
+        let own = |shape: &&Shape| {
+            let has_it = match usize::try_from(axis) {
+                Ok(axis) => axis < shape.rank(),
+                Err(_) => axis.unsigned_abs() <= shape.rank(),
             };
-            let of_element = own.map_or_else(|| shape.clone(), |own| shape.without(&[own]));
-            let own = own.filter(|&own| shape[own] == length);
-            if own.is_none() && together.is_none() {
-                call.broadcast(&shapes)?; // which says what does not fit
-            }
-            Ok(Input { tensor: (*x).clone(), axis: own, shape: of_element })
+            if has_it || together.is_none() { call.axis(axis, shape).map(Some) } else { Ok(aligned(shape)) }
         };
-        let inputs = inputs.iter().map(input).collect::<Result<_>>()?;
-        Ok(Along { inputs, axis, length, together })
+        let axes: Vec<Option<usize>> = shapes.iter().map(own).collect::<Result<_>>()?;
+        let extents = || shapes.iter().zip(&axes).filter_map(|(shape, axis)| Some(shape[(*axis)?]));
+        let length = extents().find(|&extent| extent != 1).unwrap_or(1);
+        if let Some(other) = extents().find(|&extent| extent != 1 && extent != length) {
+            return call.fail(format!(
+                "inputs have {length} and {other} positions along axis {axis} (shapes {}): each has that axis as one of its own; what \
+                 is the same in each step is no input, the step uses it as it is",
+                list(&shapes)
+            ));
+        }
+        let is_together = shapes.iter().zip(&axes).all(|(shape, &axis)| aligned(shape) == axis);
+        let input = |(x, &axis): (&&Tensor, &Option<usize>)| {
+            let shape = &x.node.shape;
+            let of_element = axis.map_or_else(|| shape.clone(), |axis| shape.without(&[axis]));
+            Input { tensor: (*x).clone(), axis, shape: of_element }
+        };
+        let inputs = inputs.iter().zip(&axes).map(input).collect();
+        Ok(Along { inputs, axis, length, together: together.filter(|_| is_together) })
     }
 
     /// The shape of a step, if its elements and carries broadcast.
@@ -116,9 +127,12 @@ impl Along {
             let wide = |x: &Tensor| repeated(x, (*number, axis), &narrow, slice);
             return Ok(call.compose(|| elements.iter().map(wide).collect()));
         }
-        let wide =
-            |input: &Input| repeated(&input.tensor, (input.axis.unwrap_or(0), axis), &input.shape, slice);
-        Ok(call.compose(|| self.inputs.iter().map(wide).collect()))
+        let wide = |input: &Input| match input.axis {
+            Some(own) => repeated(&input.tensor, (own, axis), &input.shape, slice),
+            None => input.tensor.broadcast_to(slice.clone()).unsqueeze(axis as isize),
+        };
+        let each: Vec<Tensor> = call.compose(|| self.inputs.iter().map(wide).collect());
+        each.iter().map(|x| call.expand(x, full)).collect()
     }
 }
 
