@@ -170,6 +170,9 @@ fn programs() -> Vec<Case> {
             let y = x.interpolate([256, 256], Interpolation::Linear { align_corners: false });
             vec![y.mean(1), y.max(1)]
         }),
+        program("exponentials of running totals of rows of 7", &[60_000, 7], |x| {
+            vec![(x.cumsum(1) * 0.1).exp()]
+        }),
         program("two steps of heat with a repeated border", &[512, 512], |x| {
             let step = |x: &Tensor| {
                 let at = x.pad_with(1, PadMode::Replicate);

@@ -460,3 +460,26 @@ fn scans_of_what_is_looked_up_in_other_rows() {
         });
     }
 }
+
+/// Of few elements, less than a vector has, and costly ones before and behind.
+#[test]
+fn scans_of_short_rows_beside_exponentials() {
+    for (dtype, tolerance) in [(DType::F32, 1e-5), (DType::F64, 1e-12), (DType::BF16, 2e-2)] {
+        for columns in [3, 4, 5, 8, 11, 15] {
+            check_fused(&format!("{dtype} rows of {columns}"), |device| {
+                let x = ordinary(device, dtype, [7, columns], 3).clamp(-2.0, 2.0);
+                let between = ((&x * 0.3).exp().cumsum(1) * 0.1).exp();
+                vec![
+                    near("behind", (x.cumsum(1) * 0.1).exp(), tolerance, tolerance),
+                    near("before", (&x * 0.5).exp().cumsum(1), tolerance, tolerance),
+                    near(
+                        "both, backwards",
+                        between.cumsum_with(1, ScanOrder::new().reverse()),
+                        tolerance,
+                        tolerance,
+                    ),
+                ]
+            });
+        }
+    }
+}

@@ -110,6 +110,8 @@ impl Analyser<'_> {
         let Analysis { work, recomputed, texts, .. } = analysis;
         // Whether what is read is not one with what is stored, so that the innermost axis has a loop of its own.
         let mut apart = false;
+        // Whether something costly has a loop in lanes before the one in order, and after it.
+        let mut beside_steps = [false; 2];
         let mut sorts = Vec::new();
         for (number, &id) in nodes.iter().enumerate().rev() {
             let node = facts.of(id);
@@ -156,8 +158,11 @@ impl Analyser<'_> {
             }
             let state = self.states[number];
             let is_between = state.is_prologue && matches!(state.follows_scan, AfterScan::Running(_));
-            if kind == Loop::Steps && is_between && node.scan.is_none() && node.cost > HIDDEN {
-                self.add(work, (Loop::Lanes, Role::Hero), each * repeated * facts.figures.between_scans);
+            if kind == Loop::Steps && node.scan.is_none() && node.cost > HIDDEN {
+                if is_between {
+                    self.add(work, (Loop::Lanes, Role::Hero), each * repeated * facts.figures.between_scans);
+                }
+                beside_steps[usize::from(state.is_prologue)] = true;
             }
             // What lies in turns is counted in steps, in whatever loop.
             let around = if place.0 == Loop::Steps { kind } else { place.0 };
@@ -199,6 +204,11 @@ impl Analyser<'_> {
                 self.count_read(work, read, &shared, &shape);
             }
         }
+        // Short lines hardly begin, and are over.
+        let lines = scan.map_or(0, |lines| lines.ends()) as f64;
+        let begun = lines * beside_steps.iter().filter(|is_there| **is_there).count() as f64;
+        work.counted.turns += begun;
+        work.operations += begun * facts.figures.turn;
         // Whichever way lanes go, they read the others' elements one by one.
         let [along, across] = self.ways;
         work.counted.transposed[1] += along.min(across);

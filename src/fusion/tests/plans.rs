@@ -161,6 +161,20 @@ fn windows_in_lines_that_rows_merge_are_stored() {
 }
 
 #[test]
+fn a_core_computes_in_lanes_of_their_own_what_surrounds_scans_of_short_rows() {
+    let kernels_of = |rows: usize, columns: usize| {
+        let mut s = Sketch::new();
+        let x = s.input([rows, columns], DType::F64);
+        let sums = s.scan(ReduceOp::Sum, x, 1, false, false);
+        let exponentials = s.unary(UnaryOp::Exp, sums);
+        let graph = s.outputs([exponentials]);
+        [TargetFigures::CPU, TargetFigures::CUDA].map(|figures| kernels(&graph, &figures))
+    };
+    assert_eq!((kernels_of(20_000, 7), kernels_of(2_000, 300)), ([2, 1], [1, 1]));
+    assert_eq!(kernels_of(20, 7), [1, 1]);
+}
+
+#[test]
 fn a_core_looks_up_one_tensor_instead_of_several() {
     let kernels_of = |operands: usize| {
         let mut s = Sketch::new();
