@@ -58,6 +58,7 @@ const CONSTANT: &[&str] = &[
     "histc",
     "argsort",
     "searchsorted",
+    "lexsort",
     "bucketize",
     "isin",
     "detach",

@@ -64,7 +64,7 @@ fn rows_are_well_formed() {
 // --- Every public method has a row ---
 
 /// Methods that give a tensor and record no operation, or only a part of one that has a row.
-const NO_ROW: [(&str, &str); 18] = [
+const NO_ROW: [(&str, &str); 20] = [
     ("from_vec", "data"),
     ("from_slice", "data"),
     ("from_bytes", "data"),
@@ -81,6 +81,8 @@ const NO_ROW: [(&str, &str); 18] = [
     ("unique_inverse_counts", "evaluates how many there are"),
     ("repeat_interleave_counts", "evaluates how many there are"),
     ("bincount_all", "evaluates how many there are"),
+    ("unique_dim", "evaluates how many there are"),
+    ("unique_dim_inverse_counts", "evaluates how many there are"),
     ("unique_consecutive", "evaluates how many there are"),
     ("unique_consecutive_counts", "evaluates how many there are"),
 ];
@@ -303,6 +305,7 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 7] = [
             "ctc_loss",
             "grid_sample",
             "histc",
+            "histogram",
             "masked_scatter",
             "multilabel_margin_loss",
             "nll_loss",
@@ -325,6 +328,8 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 7] = [
             "logdet",
             "lstsq",
             "lu",
+            "lu_factor",
+            "lu_solve",
             "matrix_norm",
             "matrix_rank",
             "pinv",

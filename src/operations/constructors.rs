@@ -50,6 +50,12 @@ operations! {
     randint_like(a: SMALL) Numbers -> Same, Exact, "Integers in a tensor's shape and dtype.": "" => a.randint_like(0, 9, 42);
     randperm(_dtype;) All -> Fixed(DType::I64), Exact, "The numbers below n in random order.": "" => Tensor::randperm(13, 42);
     bernoulli(a: PROBABILITY) Floats -> Same, Exact, "1 with a probability, else 0.": "" => a.bernoulli(42);
+    exponential(a: SMALL) Floats -> Same, NORMAL, "Of an exponential distribution.": "" => a.exponential(2.5, 42);
+    geometric(a: SMALL) Numbers -> Same, Exact, "Trials until one succeeds.": "" => a.geometric(0.375, 42);
+    cauchy(a: SMALL) Floats -> Same, NORMAL, "Of Cauchy's distribution.": "" => a.cauchy(-1.0, 0.5, 42);
+    log_normal(a: SMALL) Floats -> Same, NORMAL, "Whose logarithms are normal.": "" => a.log_normal(0.5, 0.25, 42);
+    poisson(a: PROBABILITY) Floats -> Same, Exact, "Counts of Poisson's distribution.": "" => a.poisson(42), "" => (a * 40).poisson(42);
+    rrelu(a: ANY) Floats -> Same, Exact, "`leaky_relu` with slopes that are drawn.": "" => a.rrelu(0.125, 0.375, 42);
     multinomial(a: PROBABILITY.shape(&[5, 9])) Floats -> Fixed(DType::I64), Exact, "Classes drawn by their weights.": "" => a.multinomial(20, true, 42), "" => a.multinomial(3, false, 42);
     dropout(a: ANY) Floats -> Same, Exact, "0 with a probability, else scaled.": "" => a.dropout(0.3, 42);
     dropout1d(a: SMALL.shape(&[3, 4, 40])) Floats -> Same, Exact, "`dropout` of channels.": "" => a.dropout1d(0.3, 42);

@@ -45,10 +45,14 @@ operations! {
     erfinv(a: ANY) All -> Float, Ulps(5), "The inverse of erf.": "torch.erfinv(a)" => a.erfinv();
     lgamma(a: ANY) All -> Float, Near { relative: 8.0, absolute: 8.0 }, "The logarithm of the absolute value of the gamma function.": "torch.lgamma(a)" => a.lgamma();
     digamma(a: ANY) All -> Float, Near { relative: 8.0, absolute: 8.0 }, "The derivative of lgamma.": "torch.digamma(a)" => a.digamma();
+    polygamma(a: UNIT.shape(&[4, 37])) All -> Float, Near { relative: 32.0, absolute: 8.0 }, "The derivatives of digamma.": "torch.polygamma(2, (as_float(a) + 0.25).double()).to(as_float(a).dtype)" => (a + 0.25).polygamma(2), "torch.special.zeta(torch.tensor(2.0).double(), (as_float(a) * 9 + 0.75).double()).to(as_float(a).dtype)" => (a * 9.0 + 0.75).polygamma(1), "torch.polygamma(5, (as_float(a) * 9 + 0.75).double()).to(as_float(a).dtype)" => (a * 9.0 + 0.75).polygamma(5), "torch.polygamma(0, a)" => a.polygamma(0);
+    multigammaln(a: UNIT.shape(&[4, 37])) All -> Float, Near { relative: 8.0, absolute: 16.0 }, "The logarithm of the gamma function of several dimensions.": "torch.special.multigammaln(as_float(a) + 2, 3)" => (a + 2.0).multigammaln(3);
     i0(a: ANY) All -> Float, Ulps(8), "The modified Bessel function of order 0.": "torch.i0(a)" => a.i0();
     i0e(a: ANY) All -> Float, Ulps(8), "`i0(x) * exp(-|x|)`.": "torch.special.i0e(a)" => a.i0e();
     i1(a: ANY) All -> Float, Ulps(8), "The modified Bessel function of order 1.": "torch.special.i1(a)" => a.i1();
     i1e(a: ANY) All -> Float, Ulps(8), "`i1(x) * exp(-|x|)`.": "torch.special.i1e(a)" => a.i1e();
+    bessel_j0(a: UNIT.shape(&[4, 37])) All -> Float, Near { relative: 8.0, absolute: 8.0 }, "The Bessel function of order 0.": "torch.special.bessel_j0((as_float(a) * 16 - 4).double()).to(as_float(a).dtype)" => (a * 16.0 - 4.0).bessel_j0();
+    bessel_j1(a: UNIT.shape(&[4, 37])) All -> Float, Near { relative: 8.0, absolute: 8.0 }, "The Bessel function of order 1.": "torch.special.bessel_j1((as_float(a) * 16 - 4).double()).to(as_float(a).dtype)" => (a * 16.0 - 4.0).bessel_j1();
     ndtr(a: ANY) All -> Float, Near { relative: 8.0, absolute: 8.0 }, "The share of a normal distribution below x.": "(torch.special.erfc((a if a.dtype == torch.float64 else a.float()) * -(0.5 ** 0.5)) * 0.5).to(as_float(a).dtype)" => a.ndtr();
     log_ndtr(a: ANY) All -> Float, Near { relative: 16.0, absolute: 8.0 }, "The logarithm of ndtr.": "torch.special.log_ndtr(a)" => a.log_ndtr();
     ndtri(a: UNIT) All -> Float, Near { relative: 16.0, absolute: 8.0 }, "The inverse of ndtr.": "torch.special.ndtri(a)" => a.ndtri(), "torch.special.ndtri(a * 1e-5)" => (a * 1e-5).ndtri(), "torch.special.ndtri(a * -1.5)" => (a * -1.5).ndtri();
@@ -58,6 +62,7 @@ operations! {
     deg2rad(a: ANY) All -> Float, Exact, "Radians of degrees.": "torch.deg2rad(a)" => a.deg2rad();
     rad2deg(a: ANY) All -> Float, Exact, "Degrees of radians.": "torch.rad2deg(a)" => a.rad2deg();
     frac(a: ANY) Floats -> Same, Exact, "What is behind the point.": "torch.frac(a)" => a.frac();
+    frexp(a: ANY) Floats -> Same, Exact, "Mantissas and exponents.": "tuple(torch.frexp(a))" => a.frexp();
     round_decimals(a: ANY) Floats -> Same, Exact, "Rounded to so many decimals, halves to even.": "torch.round(a, decimals=2)" => a.round_decimals(2), "torch.round(a, decimals=-1)" => a.round_decimals(-1);
     nan_to_num(a: ANY) All -> Same, Exact, "NaN and infinities replaced.": "torch.nan_to_num(a)" => a.nan_to_num(0.0, None, None), "torch.nan_to_num(a, 1.0, 2.0, -3.0)" => a.nan_to_num(1.0, Some(2.0), Some(-3.0));
     cast(dtype; a: ANY) All -> Same, Exact, "Converted as Rust's `as` converts.": "a.to(dtype)" => a.cast(dtype);
@@ -84,6 +89,7 @@ operations! {
     fmax(a: ANY, b: ANY) All -> Same, Exact, "The larger, or the one that is no NaN.": "torch.fmax(a, b)" => a.fmax(b);
     fmin(a: ANY, b: ANY) All -> Same, Exact, "The smaller, or the one that is no NaN.": "torch.fmin(a, b)" => a.fmin(b);
     hypot(a: ANY, b: ANY) All -> Float, Ulps(3), "`sqrt(a² + b²)`.": "torch.hypot(a, b)" => a.hypot(b);
+    nextafter(a: ANY, b: ANY) Floats -> Same, Exact, "The next number on the way to b.": "torch.nextafter(a, b)" => a.nextafter(b);
     copysign(a: ANY, b: ANY) All -> Float, Exact, "The magnitude of a with the sign of b.": "torch.copysign(a, b)" => a.copysign(b);
     logaddexp(a: ANY, b: ANY) All -> Float, Near { relative: 4.0, absolute: 4.0 }, "`log(exp(a) + exp(b))`.": "torch.logaddexp(a, b)" => a.logaddexp(b);
     logaddexp2(a: ANY, b: ANY) All -> Float, Near { relative: 4.0, absolute: 4.0 }, "`log2(exp2(a) + exp2(b))`.": "torch.logaddexp2(a, b)" => a.logaddexp2(b);
@@ -93,6 +99,7 @@ operations! {
     diff_with(a: SMALL.shape(&[4, 6]), b: SMALL.shape(&[4, 2])) All -> Same, Exact, "`diff` several times, with elements before and behind.": "torch.diff(a, 2, dim=-1)" => a.diff_with(2, -1, None, None), "torch.diff(a, 3, dim=1, prepend=b, append=b)" => a.diff_with(3, 1, Some(b), Some(b)), "torch.diff(a, 1, dim=1, append=b)" => a.diff_with(1, 1, None, Some(b)), "torch.diff(a, 7, dim=0)" => a.diff_with(7, 0, None, None), "torch.diff(a, 0, prepend=b)" => a.diff_with(0, -1, Some(b), None);
     xlog1py(a: ANY, b: ANY) All -> Float, Ulps(4), "`a * log(1 + b)`, 0 where a is.": "torch.special.xlog1py(a, b)" => a.xlog1py(b);
     xlogy(a: ANY, b: ANY) All -> Float, Ulps(4), "`a * log(b)`, 0 where a is.": "torch.xlogy(a, b)" => a.xlogy(b);
+    zeta(a: SMALL.shape(&[5, 1]), b: SMALL.shape(&[8])) All -> Float, Near { relative: 64.0, absolute: 8.0 }, "Hurwitz's zeta function.": "torch.special.zeta(a.double(), b.double()).to(as_float(a).dtype)" => a.zeta(b), "torch.special.zeta(a.double(), (as_float(b) + 0.375).double()).to(as_float(a).dtype)" => a.zeta(b + 0.375);
     heaviside(a: ANY, b: ANY) All -> Same, Exact, "0 below 0, 1 above, b at 0.": "torch.heaviside(a, b)" => a.heaviside(b);
     lerp(a: ANY, b: ANY, c: ANY) Floats -> Same, Exact, "From a to b on a line.": "torch.lerp(a, b, c)" => a.lerp(b, c), "torch.lerp(a, b, 0.25)" => a.lerp(b, 0.25), "torch.lerp(a, b, 0.75)" => a.lerp(b, 0.75);
     addcmul(a: ANY, b: ANY, c: ANY) Numbers -> Same, Exact, "`a + value * b * c`.": "torch.addcmul(a, b, c, value=3)" => a.addcmul(b, c, 3.0);

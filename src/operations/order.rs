@@ -1,9 +1,9 @@
 //! Rows in order.
 
 use super::row::Accuracy::{Exact, Near};
-use super::row::Gives::{Fixed, Same};
+use super::row::Gives::{Fixed, Float, Same};
 use super::row::{ANY, Accuracy, Group, Input, SMALL, TRUTH, operations};
-use crate::{DType, QuantileBetween};
+use crate::{DType, QuantileBetween, Tensor};
 
 const BOX: Input = ANY.shape(&[3, 21, 4]);
 const ROWS: Input = SMALL.shape(&[3, 4, 11]);
@@ -29,6 +29,9 @@ operations! {
     nanquantile_keepdim(a: ROWS) Floats -> Same, BETWEEN, "`nanquantile` that keeps the axes.": "torch.nanquantile(a, 0.3, 1, keepdim=True)" => a.nanquantile_keepdim(0.3, 1), "torch.nanquantile(a, torch.tensor([0.1, 0.25, 0.5, 0.62, 0.9], dtype=a.dtype), keepdim=True)" => a.nanquantile_keepdim([0.1, 0.25, 0.5, 0.62, 0.9], ..);
     nanquantile_with(a: ROWS) Floats -> Same, BETWEEN, "`nanquantile` that is another number between two elements.": "torch.nanquantile(a, 0.3, 0, interpolation='lower')" => a.nanquantile_with(0.3, 0, QuantileBetween::Lower), "torch.nanquantile(a.where(a > 0, np.nan), torch.tensor([0.1, 0.25, 0.5, 0.62, 0.9], dtype=a.dtype), 2, interpolation='lower')" => a.gt(0).where_(a, f64::NAN).nanquantile_with([0.1, 0.25, 0.5, 0.62, 0.9], 2, QuantileBetween::Lower), "torch.nanquantile(a.where(a > 0, np.nan), torch.tensor([0.1, 0.25, 0.5, 0.62, 0.9], dtype=a.dtype), 2, interpolation='higher')" => a.gt(0).where_(a, f64::NAN).nanquantile_with([0.1, 0.25, 0.5, 0.62, 0.9], 2, QuantileBetween::Higher), "torch.nanquantile(a.where(a > 0, np.nan), torch.tensor([0.1, 0.25, 0.5, 0.62, 0.9], dtype=a.dtype), 2, interpolation='midpoint')" => a.gt(0).where_(a, f64::NAN).nanquantile_with([0.1, 0.25, 0.5, 0.62, 0.9], 2, QuantileBetween::Midpoint), "torch.nanquantile(a.where(a > 0, np.nan), torch.tensor([0.1, 0.25, 0.5, 0.62, 0.9], dtype=a.dtype), 2, interpolation='nearest')" => a.gt(0).where_(a, f64::NAN).nanquantile_with([0.1, 0.25, 0.5, 0.62, 0.9], 2, QuantileBetween::Nearest);
     searchsorted(a: SMALL.shape(&[3, 20]), b: SMALL.shape(&[3, 7])) All -> Fixed(DType::I64), Exact, "Where values would stand in rows in order.": "torch.searchsorted(torch.sort(a, 1)[0], b)" => a.sort(1, false).0.searchsorted(b, false), "torch.searchsorted(torch.sort(a, 1)[0], b, right=True)" => a.sort(1, false).0.searchsorted(b, true), "torch.searchsorted(torch.sort(a[0])[0], b)" => a.select(0, 0).msort().searchsorted(b, false);
+    lexsort(a: SMALL.shape(&[3, 40]), b: SMALL.shape(&[3, 40])) All -> Fixed(DType::I64), Exact, "The order by several keys, the last one first.": "torch.from_numpy(np.lexsort((a.double().numpy(), b.double().numpy()), 1))" => Tensor::lexsort(&[a, b], 1), "torch.from_numpy(np.lexsort((a.double().numpy(), b.double().numpy(), a.double().numpy()), 0))" => Tensor::lexsort(&[a, b, a], 0);
+    interp(a: SMALL.shape(&[5, 9]), x: SMALL.shape(&[6]), y: SMALL.shape(&[6])) All -> Float, BETWEEN, "Linear between points.": "np.interp(a * 0.875, np.sort(x), y)" => (a * 0.875).interp(x.msort(), y);
+    interp_with(a: SMALL.shape(&[5, 9]), x: SMALL.shape(&[6]), y: SMALL.shape(&[6])) All -> Float, BETWEEN, "`interp` with values beyond the points.": "np.interp(a * 0.875, np.sort(x), y, -1.0, 2.0)" => (a * 0.875).interp_with(x.msort(), y, Some(-1.0), Some(2.0));
     bucketize(a: ANY.shape(&[5, 9]), b: SMALL.shape(&[6])) All -> Fixed(DType::I64), Exact, "The number of the bucket between boundaries.": "torch.bucketize(a, torch.sort(b)[0])" => a.bucketize(&b.msort(), false), "torch.bucketize(a, torch.sort(b)[0], right=True)" => a.bucketize(&b.msort(), true);
     isin(a: SMALL.shape(&[5, 9]), b: SMALL.shape(&[4, 3])) All -> TRUTH, Exact, "Whether each element is among others.": "torch.isin(a, b)" => a.isin(b), "torch.isin(a, b[0])" => a.isin(&b.select(0, 0));
     combinations(a: SMALL.shape(&[11])) All -> Same, Exact, "All choices of some elements.": "torch.combinations(a)" => a.combinations(2, false), "torch.combinations(a, 2, True)" => a.combinations(2, true), "torch.combinations(a[:6], 4)" => a.slice(0, ..6).combinations(4, false), "torch.combinations(a[:4], 3, True)" => a.slice(0, ..4).combinations(3, true);

@@ -201,6 +201,8 @@ pub fn layers(page: &mut Page) {
         count.instance_norm(None, None, 1e-5);
         x.batch_norm(&three, &four, None, None, 1e-5);
         x.batch_norm(&four, &four.cast(DType::I32), None, None, 1e-5);
+        x.batch_norm_training(&three, &four, None, None, 0.1, 1e-5).1;
+        x.slice(0, ..1).sum(2).batch_norm_training(&four, &four, None, None, 0.1, 1e-5).0;
         count.normalize(2.0, 0, 1e-12);
         x.normalize(2.0, 3, 1e-12);
         x.softmin(3);

@@ -38,12 +38,15 @@ pub enum Interpolation {
     /// The element at `floor((i + 1/2) * extent / size)`, whose centre is nearest; of every dtype.
     NearestExact,
     /// Linear between neighbours: bilinear of two axes, trilinear of three; of floats.
+    #[doc(alias = "bilinear")]
+    #[doc(alias = "trilinear")]
     Linear {
         /// Whether the centres of the corners stay where they are, and not their outer edges.
         align_corners: bool,
     },
     /// Cubic between the four nearest elements of each axis, of which the last ones are repeated beyond the ends: bicubic of two
     /// axes; of floats. Results may be beyond all elements.
+    #[doc(alias = "bicubic")]
     Cubic {
         /// As of [`Interpolation::Linear`].
         align_corners: bool,

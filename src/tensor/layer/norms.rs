@@ -215,6 +215,46 @@ impl Tensor {
         })
     }
 
+    /// Batch normalisation in training: `(x - mean) / sqrt(var + eps) * weight + bias` with the mean and the (biased) variance of each
+    /// channel (axis 1) in this batch; and what the running statistics become, each `(1 - momentum) * running + momentum * own`, with
+    /// the unbiased variance. Keeps shape and dtype, and those of the running statistics. Gradients go through the batch's statistics.
+    /// PyTorch's `F.batch_norm(…, training=True)`, whose `momentum` is 0.1 and `eps` 1e-5; with a
+    /// momentum of 1, the running statistics are the batch's.
+    ///
+    /// S. Ioffe, C. Szegedy, "Batch normalization: accelerating deep network training by reducing internal
+    /// covariate shift", 2015.
+    ///
+    /// All are invalid for integers and bools, if shapes or dtypes do not match, and if a channel has one element, which has no
+    /// variance. Of none, the running statistics stay.
+    ///
+    /// ```
+    /// use lazuli::{DType, Tensor};
+    /// let x = Tensor::from_slice(&[1.0f32, 10.0, 3.0, 30.0], [2, 2]);
+    /// let (mean, var) = (Tensor::zeros([2], DType::F32), Tensor::ones([2], DType::F32));
+    /// let (y, mean, var) = x.batch_norm_training(&mean, &var, None, None, 0.5, 0.0);
+    /// assert_eq!(y.to_vec::<f32>()?, [-1.0, -1.0, 1.0, 1.0]);
+    /// assert_eq!((mean.to_vec::<f32>()?, var.to_vec::<f32>()?), (vec![1.0, 10.0], vec![1.5, 100.5]));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn batch_norm_training(
+        &self,
+        running_mean: impl AsRef<Tensor>,
+        running_var: impl AsRef<Tensor>,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        momentum: f64,
+        eps: f64,
+    ) -> (Tensor, Tensor, Tensor) {
+        let (call, running) =
+            (Call::here("batch_norm_training"), [running_mean.as_ref(), running_var.as_ref()]);
+        let all = call.compose(|| batch_norm_training(call, self, running, [weight, bias], momentum, eps));
+        all.unwrap_or_else(|error| {
+            let invalid = || Tensor::invalid(error.clone());
+            (invalid(), invalid(), invalid())
+        })
+    }
+
     /// Divided by the p-norm along an axis, but by `eps` at least. Keeps shape and dtype. PyTorch's `eps` is
     /// 1e-12.
     ///
@@ -417,6 +457,44 @@ fn parameter(
         return call.fail(format!("the {name} must be {dtype}{or} {expected}, got {own_dtype} {own}"));
     }
     Ok(Some(given.cast(dtype.compute()).reshape(broadcast)))
+}
+
+fn batch_norm_training(
+    call: Call,
+    x: &Tensor,
+    running: [&Tensor; 2],
+    [weight, bias]: [Option<&Tensor>; 2],
+    momentum: f64,
+    eps: f64,
+) -> Result<(Tensor, Tensor, Tensor)> {
+    let (each, broadcast) = channels(call, x)?;
+    let parameter = |name, given| parameter(call, x, name, given, &each, &broadcast);
+    for (name, running) in [("running mean", running[0]), ("running variance", running[1])] {
+        parameter(name, Some(running))?;
+    }
+    let (weight, bias) = (parameter("weight", weight)?, parameter("bias", bias)?);
+    let (shape, dtype) = x.known()?;
+    let count: usize = shape.iter().enumerate().map(|(axis, &e)| if axis == 1 { 1 } else { e }).product();
+    if count == 1 && each[0] > 0 {
+        return call.fail(format!("needs more than one element a channel, got {dtype} {shape}"));
+    }
+    if shape.elements() == 0 {
+        return Ok((x.clone(), running[0].clone(), running[1].clone()));
+    }
+    let axes: Vec<usize> = (0..shape.rank()).filter(|&axis| axis != 1).collect();
+    let wide = x.cast(dtype.compute());
+    let (var, mean) = wide.var_mean_keepdim(axes, 0);
+    let normal = affine((&wide - &mean) * (&var + eps).rsqrt(), weight, bias).cast(dtype);
+    let next = |old: &Tensor, own: Tensor, share: f64| {
+        let own = own.reshape(&each) * share;
+        (old.cast(dtype.compute()) * (1.0 - momentum) + own).cast(old.node.dtype)
+    };
+    let unbiased = count as f64 / (count as f64 - 1.0);
+    let (mean, var) = (next(running[0], mean, momentum), next(running[1], var, momentum * unbiased));
+    for tensor in [&normal, &mean, &var] {
+        tensor.validity()?;
+    }
+    Ok((normal, mean, var))
 }
 
 fn affine(x: Tensor, weight: Option<Tensor>, bias: Option<Tensor>) -> Tensor {

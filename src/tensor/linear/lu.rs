@@ -3,12 +3,13 @@
 use smallvec::SmallVec;
 
 use super::elimination::{Elimination, factors};
-use super::parts::{column, columns, row_numbers, rows, swapped};
-use super::{Matrices, matrices, routine};
+use super::parts::{at, column, columns, row_numbers, rows, swapped};
+use super::triangular::solved;
+use super::{Matrices, matrices, routine, square, together};
 use crate::runtime::routine::Routine;
 use crate::tensor::arguments::call::Call;
 use crate::tensor::make::create::{counting, diagonal};
-use crate::{Result, Tensor};
+use crate::{DType, Result, Tensor};
 
 impl Tensor {
     /// `(p, l, u)` with this matrix equal to `p @ l @ u`, of each matrix of a batch, in `F32` or `F64`: a permutation, a lower
@@ -36,6 +37,75 @@ impl Tensor {
                 (invalid(), invalid(), invalid())
             }
         }
+    }
+
+    /// Both triangles of [`Tensor::lu`] in one matrix, the lower one without its diagonal, and the order of rows: row `i` of the product
+    /// of the triangles is row `order[i]` of this matrix. From `[…, m, n]`, `[…, m, n]` and `I64` of `[…, m]`; what
+    /// [`Tensor::lu_solve`] takes. PyTorch's `torch.linalg.lu_factor`, which has the exchanges of rows one after the other instead of
+    /// the order that they lead to.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let (lu, order) = Tensor::from([[1.0f32, 3.0], [2.0, 4.0]]).lu_factor();
+    /// assert_eq!((lu.to_vec::<f32>()?, order.to_vec::<i64>()?), (vec![2.0, 4.0, 0.5, 1.0], vec![1, 0]));
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn lu_factor(&self) -> (Tensor, Tensor) {
+        let call = Call::here("lu_factor");
+        let parts = call.compose(|| {
+            let of = matrices(call, self)?;
+            let (p, l, u) = lu(call, self)?;
+            let k = of.rows.min(of.columns);
+            let wide = l.tril(-1).pad([0, at(of.columns - k)], 0.0);
+            let whole = wide + u.pad([0, 0, 0, at(of.rows - k)], 0.0);
+            let order = match of.rows {
+                0 => Tensor::zeros(of.of(0, 0).without(&[of.batch.rank()]), DType::I64),
+                _ => p.argmax(-2),
+            };
+            whole.validity().map(|()| (whole, order))
+        });
+        parts.unwrap_or_else(|error| (Tensor::invalid(error.clone()), Tensor::invalid(error)))
+    }
+
+    /// `x` of `a @ x = b`, where this tensor and `order` are what [`Tensor::lu_factor`] gives of a square matrix `a`, and `b` are matrices.
+    /// Batches broadcast. PyTorch's `torch.linalg.lu_solve`, with the order of rows in place of their exchanges.
+    ///
+    /// A 0 on the diagonal makes infinities or NaN.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let (a, b) = (Tensor::from([[1.0f32, 3.0], [2.0, 4.0]]), Tensor::from([[7.0f32], [10.0]]));
+    /// let (lu, order) = a.lu_factor();
+    /// assert_eq!(lu.lu_solve(&order, &b).to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn lu_solve(&self, order: impl AsRef<Tensor>, b: impl AsRef<Tensor>) -> Tensor {
+        let (call, order, b) = (Call::here("lu_solve"), order.as_ref(), b.as_ref());
+        call.composed(|| {
+            let of = square(call, self)?;
+            let (own, dtype) = order.known()?;
+            let expected = self.known()?.0.without(&[of.batch.rank() + 1]);
+            if !dtype.is_int() || *own != expected {
+                return call
+                    .fail(format!("the order must be integers of shape {expected}, got {dtype} {own}"));
+            }
+            let [lu, b] = together(call, self, b)?;
+            let rows = matrices(call, &b)?.rows;
+            if rows != of.rows {
+                return call.fail(format!(
+                    "shapes {} and {} do not fit: the matrix has {} rows",
+                    lu.node.shape, b.node.shape, of.rows
+                ));
+            }
+            if b.node.shape.elements() == 0 {
+                return Ok(b);
+            }
+            let b = b.take_along_axis(order.unsqueeze(-1), -2);
+            let half = solved(call, &lu, &b, rows, false, true)?;
+            solved(call, &lu, &half, rows, true, false)
+        })
     }
 }
 

@@ -4,6 +4,7 @@ pub(crate) mod bytes;
 pub(crate) mod constructors;
 pub(crate) mod convert;
 pub(crate) mod create;
+mod distributions;
 mod draws;
 pub(crate) mod foreign;
 pub(crate) mod random;

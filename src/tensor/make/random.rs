@@ -286,7 +286,7 @@ impl Tensor {
 /// How far [`Tensor::selu`] goes below 0: the product of its two constants.
 const SELU_LIMIT: f64 = 1.758_099_340_847_376_6;
 
-fn on_its_device(call: Call, x: &Tensor, like: Tensor) -> Result<Tensor> {
+pub(super) fn on_its_device(call: Call, x: &Tensor, like: Tensor) -> Result<Tensor> {
     match x.node.device {
         // In a scan's step they are wherever the step is.
         Some(device) if !like.node.is_of_step => call.transfer(&like, device),
@@ -330,7 +330,7 @@ fn kept(call: Call, x: &Tensor, p: f64, seed: u64) -> Result<Tensor> {
     Ok(Tensor::rand_with(shape, wide(dtype), seed).ge(p))
 }
 
-fn randn(call: Call, shape: Shape, dtype: DType, seed: u64) -> Result<Tensor> {
+pub(super) fn randn(call: Call, shape: Shape, dtype: DType, seed: u64) -> Result<Tensor> {
     if !dtype.is_float() {
         return call.fail(format!("random numbers are floats, not {dtype}; cast them after scaling"));
     }
@@ -343,7 +343,7 @@ fn randn(call: Call, shape: Shape, dtype: DType, seed: u64) -> Result<Tensor> {
 
 /// The seed of a second, independent sequence: a step of SplitMix64, which no user counts by.
 /// G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators", 2014.
-fn another(seed: u64) -> u64 {
+pub(super) fn another(seed: u64) -> u64 {
     let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

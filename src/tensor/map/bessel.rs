@@ -52,13 +52,13 @@ impl Tensor {
 }
 
 /// What a formula makes of the elements in `F64`, in their dtype.
-fn precise(call: Call, x: &Tensor, f: impl FnOnce(&Term) -> Term) -> Result<Tensor> {
+pub(super) fn precise(call: Call, x: &Tensor, f: impl FnOnce(&Term) -> Term) -> Result<Tensor> {
     let dtype = float_for(x.known()?.1);
     let wide = call.cast(x, DType::F64)?;
     call.cast(&formula(call, Rule::Floats, [wide.into()], |[x]| f(&x))?, dtype)
 }
 
-fn signed(x: &Term, magnitude: &Term) -> Term {
+pub(super) fn signed(x: &Term, magnitude: &Term) -> Term {
     x.lt(0.0).select(-magnitude, magnitude)
 }
 
@@ -125,7 +125,7 @@ fn polynomial(x: &Term, coefficients: &[f64]) -> Term {
 }
 
 /// The series of Chebyshev polynomials of `y / 2` with these coefficients, that of the lowest degree last.
-fn chebyshev(y: &Term, coefficients: &[f64]) -> Term {
+pub(super) fn chebyshev(y: &Term, coefficients: &[f64]) -> Term {
     let zero = y.like(0.0);
     let [mut last, mut before, mut first] = [zero.clone(), zero.clone(), zero];
     for &coefficient in coefficients {

@@ -3,11 +3,14 @@
 pub(crate) mod activations;
 pub(crate) mod arithmetic;
 pub(crate) mod bessel;
+mod bessel_first;
 pub(crate) mod binary;
 pub(crate) mod elementwise;
 pub(crate) mod formula;
 mod limits;
 pub(crate) mod operands;
 pub(crate) mod operators;
+mod representation;
 mod signs;
 pub(crate) mod special;
+mod zeta;

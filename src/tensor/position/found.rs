@@ -318,8 +318,8 @@ impl Places {
     }
 }
 
-/// Elements with one dimension, and which of them differ from the one before.
-struct Runs {
+/// Elements along the first axis, or whole positions of it, and which of them differ from the one before.
+pub(super) struct Runs {
     elements: Tensor,
     first: Places,
     length: usize,
@@ -327,11 +327,14 @@ struct Runs {
 
 impl Runs {
     fn of(call: Call, elements: &Tensor) -> Result<Runs> {
-        let length = elements.known()?.0.elements();
+        let (shape, _) = elements.known()?;
+        let length = shape[0];
         let is_new = match length {
             0 => Tensor::zeros(Shape::from([0]), DType::Bool),
             _ => {
                 let differs = elements.narrow(0, 1, length - 1).ne(elements.narrow(0, 0, length - 1));
+                let inner: Vec<usize> = (1..shape.rank()).collect();
+                let differs = if inner.is_empty() { differs } else { differs.any(inner) };
                 Tensor::cat(&[&Tensor::ones([1], DType::Bool), &differs], 0)
             }
         };
@@ -343,7 +346,7 @@ impl Runs {
         self.elements.index_select(0, &self.first.positions())
     }
 
-    fn lengths(&self) -> Tensor {
+    pub(super) fn lengths(&self) -> Tensor {
         let end = Tensor::full([1], self.length as i64, DType::I64);
         let ends = Tensor::cat(&[&self.first.positions(), &end], 0);
         if self.length == 0 { ends.narrow(0, 0, 0) } else { ends.diff(0) }
@@ -351,24 +354,29 @@ impl Runs {
 }
 
 /// The elements in order, in which equal ones are runs.
-struct Distinct {
-    runs: Runs,
+pub(super) struct Distinct {
+    pub(super) runs: Runs,
     order: Tensor,
 }
 
 impl Distinct {
     fn of(call: Call, x: &Tensor) -> Result<Distinct> {
         let (sorted, order) = x.ravel().sort(0, false);
-        crate::eval([&sorted, &order])?;
-        Ok(Distinct { runs: Runs::of(call, &sorted)?, order })
+        Distinct::ordered(call, &sorted, order)
     }
 
-    fn values(&self) -> Tensor {
+    /// Of what is in order already, and of the order that it came from.
+    pub(super) fn ordered(call: Call, sorted: &Tensor, order: Tensor) -> Result<Distinct> {
+        crate::eval([sorted, &order])?;
+        Ok(Distinct { runs: Runs::of(call, sorted)?, order })
+    }
+
+    pub(super) fn values(&self) -> Tensor {
         self.runs.values()
     }
 
     /// At each element's own position, the number of its kind.
-    fn inverse(&self) -> Tensor {
+    pub(super) fn inverse(&self) -> Tensor {
         let numbers = &self.runs.first.running - 1;
         Tensor::zeros([self.runs.length], DType::I64).scatter(0, &self.order, &numbers)
     }

@@ -12,15 +12,21 @@ impl Tensor {
     /// `x[i, j]`. The indices broadcast; the result has their shape, and then the axes that none is for. Negative ones count
     /// from the end.
     ///
+    /// A mask of bools may be among them, for as many axes as it has, whose extents are its own: it stands for the positions where it
+    /// holds, in order, one vector for each of its axes. How many these are **is evaluated** at once, as by [`Tensor::nonzero`], since
+    /// the result's shape follows from it; [`Tensor::masked_select`] takes a mask that broadcasts.
+    ///
     /// An index that is out of range is an [`IndexOutOfRange`](crate::Error::IndexOutOfRange) when the values are asked for.
-    /// Invalid for no index, more than there are axes, and for an index of floats or bools: with a mask see
-    /// [`Tensor::masked_select`].
+    /// Invalid for no index, more than there are axes, for an index of floats, and for a mask of other extents.
     ///
     /// ```
     /// use lazuli::Tensor;
     /// let x = Tensor::arange(0, 12, 1).reshape([3, 4]);
     /// let (rows, columns) = (Tensor::from([2, 0]), Tensor::from([1, -1]));
     /// assert_eq!(x.index(&[&rows, &columns]).to_vec::<i32>()?, [9, 3]);
+    /// let even_rows = Tensor::from([true, false, true]);
+    /// assert_eq!(x.index(&[&even_rows]).to_vec::<i32>()?, [0, 1, 2, 3, 8, 9, 10, 11]);
+    /// assert_eq!(x.index(&[&even_rows, &Tensor::from([-1, 0])]).to_vec::<i32>()?, [3, 8]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
@@ -28,7 +34,7 @@ impl Tensor {
         let indices = indices.as_ref();
         let call = Call::here("index");
         call.composed(|| {
-            let places = Places::of(call, self, indices)?;
+            let places = Places::of(call, self, &positions(call, self, indices)?)?;
             let parts = self.reshape(places.flat(self.known()?.0)).index_select(0, &places.rows);
             Ok(parts.reshape(places.result(self.known()?.0)))
         })
@@ -38,8 +44,8 @@ impl Tensor {
     /// the shape of its result: PyTorch's `index_put`, NumPy's `x[i, j] = values`. Where several meet, it is the last of
     /// them; with `accumulate`, all of them are added to what is there.
     ///
-    /// The values have the tensor's dtype; a sum of bools is whether any is true. Index out of range and invalid indices: as
-    /// [`Tensor::index`].
+    /// The values have the tensor's dtype; a sum of bools is whether any is true. Index out of range, masks and invalid indices: as
+    /// [`Tensor::index`]; but a mask alone, with values that are the same wherever it holds, is evaluated with all else.
     ///
     /// ```
     /// use lazuli::Tensor;
@@ -48,6 +54,8 @@ impl Tensor {
     /// let values = Tensor::from([5, 7, 9]);
     /// assert_eq!(x.index_put(&[&rows, &columns], &values, false).to_vec::<i32>()?, [7, 0, 0, 0, 0, 9]);
     /// assert_eq!(x.index_put(&[&rows, &columns], &values, true).to_vec::<i32>()?, [7, 0, 0, 0, 0, 14]);
+    /// let mask = Tensor::from([false, true]);
+    /// assert_eq!(x.index_put(&[&mask], &values, false).to_vec::<i32>()?, [0, 0, 0, 5, 7, 9]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     #[track_caller]
@@ -61,7 +69,10 @@ impl Tensor {
         let call = Call::here("index_put");
         call.composed(|| {
             let ((shape, dtype), (own, own_dtype)) = (self.known()?, values.known()?);
-            let places = Places::of(call, self, indices)?;
+            if let Some(put) = put_alike(call, self, indices, values, accumulate)? {
+                return Ok(put);
+            }
+            let places = Places::of(call, self, &positions(call, self, indices)?)?;
             let result = places.result(shape);
             if own.broadcast(&result).as_ref() != Some(&result) {
                 return call.fail(format!("shape {own} does not broadcast to the part's shape {result}"));
@@ -152,6 +163,78 @@ impl Tensor {
     }
 }
 
+/// The indices, in which a mask is as many as it has axes: evaluates where it holds.
+fn positions<T: Borrow<Tensor>>(call: Call, x: &Tensor, indices: &[T]) -> Result<Vec<Tensor>> {
+    let shape = x.known()?.0;
+    let mut positions = Vec::new();
+    // All mistakes before anything is evaluated.
+    let axes = checked_axes(call, x, indices)?;
+    for index in indices {
+        let index = index.borrow();
+        match index.known()? {
+            (own, DType::Bool) => {
+                let places = index.nonzero()?;
+                positions.extend((0..own.rank()).map(|axis| places.select(1, axis as isize)));
+            }
+            _ => positions.push(index.clone()),
+        }
+    }
+    match positions.len() == axes && axes <= shape.rank() {
+        true => Ok(positions),
+        false => call.fail(format!("shape {shape} has not {axes} axes")),
+    }
+}
+
+/// For how many axes the indices are, which fit these.
+fn checked_axes<T: Borrow<Tensor>>(call: Call, x: &Tensor, indices: &[T]) -> Result<usize> {
+    let shape = x.known()?.0;
+    let mut axes = 0;
+    for index in indices {
+        let (own, dtype) = index.borrow().known()?;
+        if dtype != DType::Bool {
+            needs_index(call, index.borrow())?;
+        } else if own.rank() == 0 || shape.get(axes..axes + own.rank()) != Some(&own[..]) {
+            return call
+                .fail(format!("a mask of shape {own} does not fit shape {shape} from axis {axes} on"));
+        }
+        axes += if dtype == DType::Bool { own.rank() } else { 1 };
+    }
+    if axes == 0 || axes > shape.rank() {
+        return call.fail(format!("shape {shape} takes one to {} indices, got {axes}", shape.rank()));
+    }
+    Ok(axes)
+}
+
+/// [`Tensor::index_put`] by one mask of values that do not depend on which position it is: how many there are need not be known.
+fn put_alike<T: Borrow<Tensor>>(
+    call: Call,
+    x: &Tensor,
+    indices: &[T],
+    values: &Tensor,
+    accumulate: bool,
+) -> Result<Option<Tensor>> {
+    let ((shape, dtype), (own, own_dtype)) = (x.known()?, values.known()?);
+    let [mask] = indices else { return Ok(None) };
+    let mask = mask.borrow();
+    if mask.known()?.1 != DType::Bool || own_dtype != dtype {
+        return Ok(None);
+    }
+    let axes = checked_axes(call, x, indices)?;
+    let part: Shape = std::iter::once(1).chain(shape[axes..].iter().copied()).collect();
+    if own.broadcast(&part).as_ref() != Some(&part) {
+        return Ok(None);
+    }
+    let ones = vec![1; shape.rank() - axes];
+    let mask = mask.reshape(mask.known()?.0.iter().copied().chain(ones).collect::<Shape>());
+    let values = values.broadcast_to(part).reshape(&shape[axes..]);
+    let put = match (accumulate, dtype) {
+        (false, _) => values,
+        (true, DType::Bool) => x.logical_or(values),
+        (true, _) => x + values,
+    };
+    Ok(Some(mask.where_(put, x)))
+}
+
 /// Positions along the first axes of a tensor.
 struct Places {
     /// Positions through these axes, row-major, in one dimension.
@@ -163,21 +246,14 @@ struct Places {
 }
 
 impl Places {
-    fn of<T: Borrow<Tensor>>(call: Call, x: &Tensor, indices: &[T]) -> Result<Places> {
+    fn of(call: Call, x: &Tensor, indices: &[Tensor]) -> Result<Places> {
         let (shape, axes) = (x.known()?.0, indices.len());
-        if axes == 0 || axes > shape.rank() {
-            return call.fail(format!("shape {shape} takes one to {} indices, got {axes}", shape.rank()));
-        }
-        for index in indices {
-            needs_index(call, index.borrow())?;
-        }
-        let shapes: Vec<&Shape> =
-            indices.iter().map(|index| Ok(index.borrow().known()?.0)).collect::<Result<_>>()?;
+        let shapes: Vec<&Shape> = indices.iter().map(|index| Ok(index.known()?.0)).collect::<Result<_>>()?;
         let together = call.broadcast(&shapes)?;
         let mut rows = Tensor::zeros([together.elements()], DType::I64);
         for (axis, index) in indices.iter().enumerate() {
             let extent = shape[axis] as i64;
-            let index = from_start(&index.borrow().cast(DType::I64), shape[axis]).broadcast_to(&together);
+            let index = from_start(&index.cast(DType::I64), shape[axis]).broadcast_to(&together);
             rows = rows * extent + checked(&index, axis, shape[axis]);
         }
         Ok(Places { rows, shape: together, axes })
@@ -200,4 +276,72 @@ impl Places {
 fn checked(index: &Tensor, axis: usize, extent: usize) -> Tensor {
     let along = |x: Tensor| x.reshape([vec![1; axis], vec![-1]].concat());
     along(counting(extent)).gather(axis as isize, &along(index.clone())).ravel()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Device;
+    use crate::tensor::tests::mistake;
+
+    fn here(x: Tensor) -> Tensor {
+        x.to(&Device::interpreter())
+    }
+
+    fn numbers() -> Tensor {
+        here(counting(24).reshape([2, 3, 4]))
+    }
+
+    #[test]
+    fn masks_are_positions() {
+        let x = numbers();
+        let flags = [true, false, true, false, false, true];
+        let mask = here(Tensor::from_slice(&flags, [2, 3]));
+        let rows = x.index(&[&mask]);
+        assert_eq!(rows.shape().unwrap(), Shape::from([3, 4]));
+        assert_eq!(rows.to_vec::<i64>().unwrap(), [0, 1, 2, 3, 8, 9, 10, 11, 20, 21, 22, 23]);
+        assert_eq!(x.index(&[&mask, &here(Tensor::from([0, -1, 1]))]).to_vec::<i64>().unwrap(), [0, 11, 21]);
+        // A vector of positions before the mask, which broadcasts with its places.
+        let columns = here(Tensor::from([true, false, false, true]));
+        let (first, second) = (here(Tensor::from([[1], [0]])), here(Tensor::from([2])));
+        let part = x.index(&[&first, &second, &columns]);
+        assert_eq!(part.shape().unwrap(), Shape::from([2, 2]));
+        assert_eq!(part.to_vec::<i64>().unwrap(), [20, 23, 8, 11]);
+        assert_eq!(x.index(&[&x.gt(21)]).to_vec::<i64>().unwrap(), [22, 23]);
+        let none = x.index(&[&mask & &here(Tensor::from([false]))]);
+        assert_eq!(none.shape().unwrap(), Shape::from([0, 4]));
+    }
+
+    #[test]
+    fn masks_take_values() {
+        let x = numbers().reshape([6, 4]).slice(0, ..3);
+        let mask = here(Tensor::from([false, true, true]));
+        let line = here(Tensor::from([-1i64, -2, -3, -4]));
+        let expected = [0, 1, 2, 3, -1, -2, -3, -4, -1, -2, -3, -4];
+        assert_eq!(x.index_put(&[&mask], &line, false).to_vec::<i64>().unwrap(), expected);
+        let expected = [0, 1, 2, 3, 3, 3, 3, 3, 7, 7, 7, 7];
+        assert_eq!(x.index_put(&[&mask], &line, true).to_vec::<i64>().unwrap(), expected);
+        let each = here(Tensor::from([[-1i64], [-2]]));
+        let expected = [0, 1, 2, 3, -1, -1, -1, -1, -2, -2, -2, -2];
+        assert_eq!(x.index_put(&[&mask], &each, false).to_vec::<i64>().unwrap(), expected);
+        // What is the same wherever the mask holds needs no counting, so that a function may be recorded with it.
+        let clipped = crate::compile(|x: Tensor| x.index_put(&[x.gt(1.0)], x.full_like(1.0).max(..), false));
+        let x = here(Tensor::from([0.5f32, 1.5, f32::NAN]));
+        assert_eq!(clipped.call(&x).unwrap().to_vec::<f32>().unwrap()[..2], [0.5, 1.0]);
+    }
+
+    #[test]
+    fn mistakes_with_masks() {
+        let x = numbers();
+        let mask = here(Tensor::from([true, false, true]));
+        mistake!(x.index(&[&mask]), "index: a mask of shape [3] does not fit shape [2, 3, 4] from axis 0 on");
+        mistake!(
+            x.index(&[&x.gt(1), &mask]),
+            "index: a mask of shape [3] does not fit shape [2, 3, 4] from axis 3 on"
+        );
+        mistake!(
+            x.index_put(&[x.gt(20)], here(Tensor::from([1i64, 2])), false),
+            "index_put: shape [2] does not broadcast to the part's shape [3]"
+        );
+    }
 }

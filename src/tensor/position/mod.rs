@@ -6,6 +6,8 @@ pub(crate) mod counted;
 mod found;
 pub(crate) mod gather;
 mod indexed;
+mod interp;
+mod lexical;
 mod mode;
 pub(crate) mod positions;
 pub(crate) mod quantiles;

@@ -304,7 +304,7 @@ fn within_own_range(call: Call, x: &Tensor, bins: usize) -> Result<Tensor> {
 }
 
 /// Sums of the weights, or of ones, by number.
-fn counted(call: Call, x: &Tensor, bins: usize, weights: Option<Tensor>) -> Result<Tensor> {
+pub(super) fn counted(call: Call, x: &Tensor, bins: usize, weights: Option<Tensor>) -> Result<Tensor> {
     let weights = match weights {
         Some(weights) => weights,
         None => call.filled(Scalar::from_i64(DType::I64, 1), ConstantRole::Literal, x.known()?.0)?,
