@@ -7,6 +7,31 @@ use lazuli::{
 
 use crate::{Page, tensor};
 
+pub fn draws_and_points(page: &mut Page) {
+    page.section("Draws and points");
+    let (x, whole) = (tensor(DType::F32, &[3, 4]), tensor(DType::I32, &[3, 4]));
+    let (line, number) = (tensor(DType::F32, &[4]), tensor(DType::F32, &[]));
+    let (labels, bools) = (tensor(DType::I64, &[3]), tensor(DType::Bool, &[3, 4]));
+    mistakes! { page:
+        x.exponential(0.0, 1);
+        whole.exponential(1.0, 1);
+        x.geometric(1.5, 1);
+        bools.geometric(0.5, 1);
+        x.cauchy(0.0, f64::NAN, 1);
+        x.log_normal(0.0, -1.0, 1);
+        whole.poisson(1);
+        x.rrelu(0.5, 0.25, 1);
+        Tensor::lexsort([&x, &line], 0);
+        Tensor::lexsort([&x], 2);
+        line.interp(&x, &x);
+        line.interp_with(&line, &labels, None, None);
+        line.histogram(&number, None);
+        x.histogram(&line, Some(&line));
+        x.unique_dim(2);
+        x.slice(1, ..0).unique_dim_inverse_counts(0);
+    }
+}
+
 pub fn names(page: &mut Page) {
     page.section("Further names");
     let (x, whole) = (tensor(DType::F32, &[3, 4]), tensor(DType::I32, &[3, 4]));
@@ -26,6 +51,8 @@ pub fn names(page: &mut Page) {
         x.ldexp(&labels);
         x.float_power(&labels);
         x.zeta(&labels);
+        x.gammainc(&labels);
+        x.gammaincc(&labels);
         line.lu_factor().0;
         x.lu_solve(&labels, &x);
         x.slice(1, ..3).lu_solve(&bools.select(1, 0), &x);
@@ -56,22 +83,6 @@ pub fn names(page: &mut Page) {
         Tensor::normal(1.0, 2.0, 3);
         Tensor::normal(&whole, 2.0, 3);
         Tensor::normal(&x, &labels, 3);
-        x.exponential(0.0, 1);
-        whole.exponential(1.0, 1);
-        x.geometric(1.5, 1);
-        bools.geometric(0.5, 1);
-        x.cauchy(0.0, f64::NAN, 1);
-        x.log_normal(0.0, -1.0, 1);
-        whole.poisson(1);
-        x.rrelu(0.5, 0.25, 1);
-        Tensor::lexsort([&x, &line], 0);
-        Tensor::lexsort([&x], 2);
-        line.interp(&x, &x);
-        line.interp_with(&line, &labels, None, None);
-        line.histogram(&number, None);
-        x.histogram(&line, Some(&line));
-        x.unique_dim(2);
-        x.slice(1, ..0).unique_dim_inverse_counts(0);
         line.dropout1d(0.5, 1);
         whole.dropout1d(0.5, 1);
         x.dropout2d(0.5, 1);

@@ -7,6 +7,7 @@ mod bessel_first;
 pub(crate) mod binary;
 pub(crate) mod elementwise;
 pub(crate) mod formula;
+mod gamma_shares;
 mod limits;
 pub(crate) mod operands;
 pub(crate) mod operators;
