@@ -527,7 +527,7 @@ fn scatter(call: Call, x: &Tensor, axis: isize, index: &Tensor, src: Operand) ->
 }
 
 /// The primitive: source and index have one shape.
-fn scattered(
+pub(super) fn scattered(
     call: Call,
     op: ReduceOp,
     src: &Tensor,

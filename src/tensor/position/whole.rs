@@ -1,8 +1,10 @@
 //! Whole positions of an axis exchanged for others, and all of them in another order.
 
 use super::gather::{from_start, needs_index};
+use super::scatter::scattered;
 use crate::tensor::arguments::call::Call;
-use crate::{Number, Result, ScatterReduction, Shape, Tensor};
+use crate::tensor::make::create::counting;
+use crate::{Number, ReduceOp, Result, ScatterReduction, Shape, Tensor};
 
 impl Tensor {
     /// The tensor with a number at the positions of an axis that a 1-d index names, converted to the tensor's dtype as by
@@ -50,7 +52,15 @@ impl Tensor {
         call.composed(|| {
             let (axis, line, parts) = along(call, self, axis, index)?;
             needs_parts(call, self, &parts, axis, src)?;
-            Ok(self.scatter(axis as isize, &line.broadcast_to(parts), src))
+            let (shape, count) = (self.known()?.0, parts[axis]);
+            if parts.elements() == 0 {
+                return Ok(self.clone());
+            }
+            // Which comes last is one question a position of the axis, whatever lies there.
+            let order = counting(count).reshape(line.known()?.0.clone());
+            let last = scattered(call, ReduceOp::Max, &order, axis, &line, shape[axis])?;
+            let elements = src.gather(axis as isize, &last.clamp_min(0).broadcast_to(shape.clone()));
+            Ok(last.ge(0).where_(elements, self))
         })
     }
 
