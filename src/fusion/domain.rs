@@ -5,7 +5,7 @@ use crate::Shape;
 use crate::graph::domain::Roles;
 use crate::graph::maps::{Map, MapId, Maps};
 use lazuli_codegen::index::{AxisId, IndexExpr};
-use lazuli_codegen::schedule::share::NEAR_LENGTH;
+use lazuli_codegen::schedule::{self, share::NEAR_LENGTH};
 
 /// Elements of a column that one thread goes down, the columns of a block of longer ones, and the blocks of a multiprocessor.
 const SHORT: usize = 32;
@@ -138,6 +138,12 @@ impl Lines {
 
     pub(super) fn elements(&self) -> usize {
         self.ends().saturating_mul(self.length)
+    }
+
+    /// Whether cores share lines along the innermost axis, and sweep over them twice.
+    pub(super) fn are_shared_rows(&self, processors: u32) -> bool {
+        let [lines, length] = [self.outer, self.length].map(|count| count as u64);
+        self.is_innermost() && schedule::is_row_scan_shared(lines, length, u64::from(processors))
     }
 
     /// What is known in the end: one element a line.

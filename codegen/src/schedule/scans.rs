@@ -167,8 +167,7 @@ pub(super) fn divided(
     let (threads, splits) = match language {
         Language::C => {
             let part = scan_split_length(if is_innermost { 1 } else { rows });
-            // What is divided is read twice.
-            let is_worth_it = blocks * 2 <= processors && length >= 2 * part;
+            let is_worth_it = is_line_shared(blocks, length, part, processors);
             (scan.threads, if is_worth_it { length.div_ceil(part).min(MOST_SCAN_SPLITS) } else { 1 })
         }
         Language::Cuda => {
@@ -188,6 +187,22 @@ pub(super) fn divided(
         }
     };
     (splits > 1).then_some(ScanSchedule { threads, splits: splits as u32, ..*scan })
+}
+
+/// Whether cores share each of so many lines of a scan: what is divided is read twice, and computed twice before it is scanned.
+fn is_line_shared(lines: u64, length: u64, part: u64, processors: u64) -> bool {
+    lines * 2 <= processors && length >= 2 * part
+}
+
+/// The same of lines along the innermost axis.
+///
+/// ```
+/// use lazuli_codegen::schedule::is_row_scan_shared;
+/// assert!(is_row_scan_shared(1, 1 << 20, 8));
+/// assert!(!is_row_scan_shared(1, 1 << 12, 8) && !is_row_scan_shared(100, 1 << 20, 8));
+/// ```
+pub fn is_row_scan_shared(lines: u64, length: u64, processors: u64) -> bool {
+    is_line_shared(lines, length, scan_split_length(1), processors)
 }
 
 /// Whether what comes before a part of the axis is known from its elements alone: no scan follows from another one, and

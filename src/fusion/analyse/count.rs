@@ -39,6 +39,8 @@ const HIDDEN: f64 = 2.0;
 struct Shape<'a> {
     rows: Option<&'a Rows>,
     is_scan: bool,
+    /// Whether lines that are scanned are swept over twice.
+    is_shared_scan: bool,
     /// The loop of most of it.
     kind: Loop,
     /// Rows of results are stored as they are computed; what is read or stored across them takes a line an element.
@@ -105,7 +107,10 @@ impl Analyser<'_> {
             matches!(&self.graph.node(id).op, Op::Reduce { op: ReduceOp::ArgMax | ReduceOp::ArgMin, .. })
         };
         let finds_positions = nodes.iter().any(is_position);
-        let shape = Shape { rows, is_scan: scan.is_some(), kind, stores_rows };
+        let figures = facts.figures;
+        let is_shared_scan =
+            figures.packs && scan.is_some_and(|lines| lines.are_shared_rows(figures.processors));
+        let shape = Shape { rows, is_scan: scan.is_some(), is_shared_scan, kind, stores_rows };
         self.ways = [0.0; 2];
         let Analysis { work, recomputed, texts, .. } = analysis;
         // Whether what is read is not one with what is stored, so that the innermost axis has a loop of its own.
@@ -278,6 +283,9 @@ impl Analyser<'_> {
             if state.varies && !is_shared && !(rows.is_kept && node.cost >= WORTH_KEEPING) {
                 passes = state.needed.count_ones().max(1);
             }
+        }
+        if shape.is_shared_scan && state.is_prologue && node.scan.is_none() {
+            passes = 2;
         }
         for &at in &self.links[state.links.0 as usize..state.links.1 as usize] {
             let before = &mut self.states[at as usize];

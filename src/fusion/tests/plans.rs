@@ -175,6 +175,22 @@ fn a_core_computes_in_lanes_of_their_own_what_surrounds_scans_of_short_rows() {
 }
 
 #[test]
+fn cores_that_share_the_row_of_a_scan_compute_nothing_costly_twice() {
+    let kernels_of = |rows: usize, columns: usize| {
+        let mut s = Sketch::new();
+        let x = s.input([rows, columns], DType::F32);
+        let limit = s.splat(Scalar::from_f64(DType::F32, 1.5), [rows, columns]);
+        let exponentials = s.unary(UnaryOp::Exp, x);
+        let mask = s.binary(BinaryOp::Gt, exponentials, limit);
+        let ones = s.cast(mask, DType::I64);
+        let count = s.scan(ReduceOp::Sum, ones, 1, false, false);
+        let graph = s.outputs([mask, count]);
+        [TargetFigures::CPU, TargetFigures::CUDA].map(|figures| kernels(&graph, &figures))
+    };
+    assert_eq!((kernels_of(1, 200_000), kernels_of(20, 10_000)), ([2, 1], [1, 1]));
+}
+
+#[test]
 fn a_core_looks_up_one_tensor_instead_of_several() {
     let kernels_of = |operands: usize| {
         let mut s = Sketch::new();
