@@ -278,16 +278,39 @@ fn lines(mut boundaries: Vec<Boundary>, kernels: usize, fusion: Fusion) -> Vec<S
             }
         }
     }
-    let line = |(((from, to), reason), values): (((usize, usize), String), Vec<String>)| {
+    // A loop of a hundred steps has the same to say a hundred times.
+    let mut alike: IndexMap<String, Vec<(usize, usize)>> = IndexMap::new();
+    for ((kernels, reason), values) in together {
         let named = values[..values.len().min(NAMED)].join(", ");
         let at = match values.len().saturating_sub(NAMED) {
             0 if values.is_empty() => String::new(),
             0 => format!(" at {named}"),
             more => format!(" at {named} and {more} more"),
         };
-        format!("{} and {}{at}: {reason}", from + 1, to + 1)
-    };
-    together.into_iter().map(line).collect()
+        alike.entry(format!("{at}: {reason}")).or_default().push(kernels);
+    }
+    let pair = |(from, to): &(usize, usize)| format!("{} and {}", from + 1, to + 1);
+    let lines = alike.iter().flat_map(|(why, pairs)| match pairs.as_slice() {
+        [first, rest @ ..] if pairs.len() >= MANY => {
+            vec![format!("{}, and {} other pairs likewise,{why}", pair(first), rest.len())]
+        }
+        _ => pairs.iter().map(|own| format!("{}{why}", pair(own))).collect(),
+    });
+    lines.collect()
+}
+
+/// The same kernels, or the same reasons, are listed one by one up to so many times.
+const MANY: usize = 4;
+/// The longest loop whose steps are found to be alike, in kernels.
+const LONGEST_STEP: usize = 12;
+
+/// How long a step is that is repeated from the first of these kernels on, and how often, if that is many times.
+fn steps(kernels: &[KernelText]) -> Option<(usize, usize)> {
+    (1..=LONGEST_STEP.min(kernels.len() / MANY)).find_map(|length| {
+        let step = &kernels[..length];
+        let times = kernels.chunks_exact(length).take_while(|other| *other == step).count();
+        (times >= MANY).then_some((length, times))
+    })
 }
 
 /// The boundaries between kernels that neither share a value nor are joined by others.
@@ -372,6 +395,24 @@ pub(crate) fn bytes(count: u64) -> String {
     }
 }
 
+impl fmt::Display for KernelText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}: {}", self.name, self.schedule)?;
+        writeln!(f, "   computes  {}", self.operations)?;
+        let many = |kind: &'static str, values: &[String]| {
+            values.iter().map(|value| format!("   {kind:<9} {value}\n")).collect::<String>()
+        };
+        write!(f, "{}{}", many("reads", &self.reads), many("writes", &self.writes))?;
+        let remarks = [("fused", &self.saved), ("repeats", &self.recomputed), ("tuned", &self.tuned)];
+        for (kind, remark) in remarks {
+            if let Some(remark) = remark {
+                writeln!(f, "   {kind:<9} {remark}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.before.is_empty() {
@@ -403,24 +444,29 @@ impl fmt::Display for Explanation {
             }
         }
         writeln!(f)?;
-        for (number, group) in self.kernels.iter().enumerate() {
-            writeln!(f, "\n{}. {}: {}", number + 1, group.name, group.schedule)?;
-            writeln!(f, "   computes  {}", group.operations)?;
-            for read in &group.reads {
-                writeln!(f, "   reads     {read}")?;
+        let mut number = 0;
+        while number < self.kernels.len() {
+            let repeated = steps(&self.kernels[number..]);
+            let (length, times) = repeated.unwrap_or((1, 1));
+            for own in number..number + length {
+                write!(f, "\n{}. {}", own + 1, self.kernels[own])?;
             }
-            for write in &group.writes {
-                writeln!(f, "   writes    {write}")?;
+            let (first, next, end) = (number + 1, number + length, number + length * times);
+            match (length, times) {
+                (_, 1) => {}
+                (1, _) => {
+                    writeln!(f, "\n{}.–{end}. the same as {first}., {} times more", next + 1, times - 1)?
+                }
+                _ => {
+                    writeln!(
+                        f,
+                        "\n{}.–{end}. the same as {first}.–{next}., {} times more",
+                        next + 1,
+                        times - 1
+                    )?;
+                }
             }
-            if let Some(saved) = &group.saved {
-                writeln!(f, "   fused     {saved}")?;
-            }
-            if let Some(recomputed) = &group.recomputed {
-                writeln!(f, "   repeats   {recomputed}")?;
-            }
-            if let Some(tuned) = &group.tuned {
-                writeln!(f, "   tuned     {tuned}")?;
-            }
+            number = end;
         }
         if !self.boundaries.is_empty() {
             writeln!(f, "\napart:")?;
@@ -432,5 +478,27 @@ impl fmt::Display for Explanation {
             writeln!(f, "\nnot tuned: {untuned}")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{DType, ScanOrder, Tensor};
+
+    /// As many lines for a long loop as for a short one.
+    #[test]
+    fn steps_that_are_alike_are_listed_once() {
+        let text = |steps: usize| {
+            let (x, w) = (Tensor::zeros([steps, 4, 8], DType::F32), Tensor::zeros([8, 8], DType::F32));
+            crate::eval([&x, &w]).unwrap();
+            let begun = Tensor::zeros([4, 8], DType::F32);
+            let ([last], []) = crate::scan([&x], 0, ScanOrder::new(), [begun], |[h], [x]| {
+                ([(x + h.matmul(&w)).cumsum(1).sort(1, false).0], [])
+            });
+            last.explain().unwrap().to_string()
+        };
+        let (short, long) = (text(12), text(36));
+        assert!(long.contains("the same as") && long.contains(" other pairs likewise, at "), "{long}");
+        assert_eq!(short.lines().count(), long.lines().count(), "{short}\n{long}");
     }
 }
