@@ -81,6 +81,9 @@
 //! default, nothing of CUDA is needed to build. With the feature `emulate`, [`Device::cuda_emulated`] executes the
 //! emitted CUDA C on the CPU, for tests.
 
+// They panic where nothing can be written: `stderr::say` does not.
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
 mod compiler;
 mod debug;
 mod error;
@@ -102,6 +105,7 @@ mod runtime;
 mod settings;
 mod shape;
 mod stats;
+mod stderr;
 mod tensor;
 mod tune;
 mod tuned;

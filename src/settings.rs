@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use crate::{Error, Result, SourceLocation};
+use crate::{Error, Result, SourceLocation, stderr};
 
 const THREADS: &str = "LAZULI_NUM_THREADS";
 const FUSION: &str = "LAZULI_FUSION";
@@ -262,14 +262,14 @@ impl Settings {
 
 /// Of the settings of a scope, those that are said; all others are the process's.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Scope {
+struct Scope {
     most_threads: Option<u64>,
-    pub(crate) fusion: Option<bool>,
-    pub(crate) cuda_graphs: Option<bool>,
+    fusion: Option<bool>,
+    cuda_graphs: Option<bool>,
     launch_blocking: Option<bool>,
     libraries: Option<bool>,
-    pub(crate) progress: Option<bool>,
-    pub(crate) debug: Option<u8>,
+    progress: Option<bool>,
+    debug: Option<u8>,
 }
 
 thread_local! {
@@ -287,7 +287,7 @@ thread_local! {
 }
 
 /// The settings of the scope that this thread is in.
-pub(crate) fn scope() -> Scope {
+fn scope() -> Scope {
     SCOPE.get()
 }
 
@@ -395,25 +395,91 @@ pub(crate) fn text(name: &str) -> Option<String> {
     variable(name)?.into_string().ok()
 }
 
+/// What a variable's value says, and none for one that is empty.
+///
+/// # Errors
+/// For what it does not understand, a message that says what the value is not.
+pub(crate) fn understood<T>(
+    name: &str,
+    value: Option<OsString>,
+    what: &str,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Result<Option<T>, String> {
+    let Some(value) = value.filter(|value| !value.is_empty()) else { return Ok(None) };
+    let parsed = value.to_str().and_then(|text| parse(text.trim()));
+    parsed.map(Some).ok_or_else(|| format!("{name}={} is not {what}", value.display()))
+}
+
+/// What the user has set, with a warning for what it does not understand.
+pub(crate) fn value<T>(name: &str, what: &str, parse: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+    understood(name, variable(name), what, parse).unwrap_or_else(|warning| {
+        stderr::warn(&warning);
+        None
+    })
+}
+
+/// What a switch is set to.
+pub(crate) const SWITCH: &str = "`on` or `off`";
+
+/// As people write it.
+pub(crate) fn on_or_off(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "on" | "true" | "yes" | "1" => Some(true),
+        "off" | "false" | "no" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+/// Whether something is switched on for the process, and `default` where nothing is said of it.
+fn is_on(name: &str, default: bool) -> bool {
+    value(name, SWITCH, on_or_off).unwrap_or(default)
+}
+
+/// Whether operations share kernels.
+pub(crate) fn is_fused() -> bool {
+    static DEFAULT: OnceLock<bool> = OnceLock::new();
+    scope().fusion.unwrap_or_else(|| *DEFAULT.get_or_init(|| is_on(FUSION, true)))
+}
+
+/// Whether calls of compiled functions may be graphs.
+#[cfg(feature = "cuda")]
+pub(crate) fn has_cuda_graphs() -> bool {
+    static DEFAULT: OnceLock<bool> = OnceLock::new();
+    scope().cuda_graphs.unwrap_or_else(|| *DEFAULT.get_or_init(|| is_on(CUDA_GRAPHS, true)))
+}
+
 /// Whether each launch on a GPU is waited for.
 pub(crate) fn is_launch_blocking() -> bool {
     static DEFAULT: OnceLock<bool> = OnceLock::new();
-    let is_on = |name: &str| matches!(text(name).as_deref(), Some("on" | "1"));
-    let default = || is_on(LAUNCH_BLOCKING) || is_on("CUDA_LAUNCH_BLOCKING");
+    // What CUDA's own variable may be is CUDA's to say.
+    let by_cuda = || text("CUDA_LAUNCH_BLOCKING").and_then(|value| on_or_off(&value)) == Some(true);
+    let default = || is_on(LAUNCH_BLOCKING, false) || by_cuda();
     scope().launch_blocking.unwrap_or_else(|| *DEFAULT.get_or_init(default))
 }
 
 /// Whether libraries do what they are better at than kernels.
 pub(crate) fn has_libraries() -> bool {
     static DEFAULT: OnceLock<bool> = OnceLock::new();
-    let default = || !matches!(text(LIBRARIES).as_deref(), Some("off" | "0"));
-    scope().libraries.unwrap_or_else(|| *DEFAULT.get_or_init(default))
+    scope().libraries.unwrap_or_else(|| *DEFAULT.get_or_init(|| is_on(LIBRARIES, true)))
 }
 
 /// Whether profilers are told of evaluations and launches.
 #[cfg(feature = "cuda")]
 pub(crate) fn has_nvtx() -> bool {
-    matches!(text(NVTX).as_deref(), Some("on" | "1"))
+    is_on(NVTX, false)
+}
+
+/// Whether a line tells of kernels that take long to compile.
+pub(crate) fn has_progress() -> bool {
+    static DEFAULT: OnceLock<bool> = OnceLock::new();
+    scope().progress.unwrap_or_else(|| *DEFAULT.get_or_init(|| is_on(PROGRESS, true)))
+}
+
+/// How much is said on standard error.
+pub(crate) fn debug_level() -> u8 {
+    static DEFAULT: OnceLock<u8> = OnceLock::new();
+    let default = || value(DEBUG, "a number from 0 to 5", |text| text.parse().ok()).unwrap_or(0);
+    scope().debug.unwrap_or_else(|| *DEFAULT.get_or_init(default))
 }
 
 /// What the number of threads is limited to; 0 before it is known.
@@ -428,9 +494,12 @@ pub(crate) fn most_threads() -> u64 {
         0 => {
             // Nobody installs another one meanwhile.
             let mut store = store();
-            let number = store.variable(THREADS).and_then(|number| number.to_str()?.parse().ok());
-            let most = number.filter(|&number| number > 0).unwrap_or(u64::MAX);
+            let parse = |text: &str| text.parse().ok().filter(|&number| number > 0);
+            let number = understood(THREADS, store.variable(THREADS), "a number of threads", parse);
+            let most = number.as_ref().ok().copied().flatten().unwrap_or(u64::MAX);
             MOST_THREADS.store(most, Ordering::Relaxed);
+            drop(store);
+            number.map_or_else(|warning| stderr::warn(&warning), drop);
             most
         }
         most => most,

@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
 #![cfg(unix)]
 
+#[path = "faults/processes.rs"]
+mod processes;
 mod workloads;
 
 use std::fs::{self, File};
@@ -22,7 +24,7 @@ fn child() {
         Some("fails") => println!("<{:?}>", expression(1.0).eval().unwrap_err()),
         Some("lacks files") => lacks_files(),
         Some("dies") => dies(),
-        Some(other) => panic!("no scenario {other}"),
+        Some(other) => processes::run(other),
     }
 }
 
@@ -192,7 +194,7 @@ fn a_compiler_that_does_not_do_its_work_is_named() {
     let place = Place::new();
     for (script, limit, words) in [
         ("sleep 60", "0.5", ["did not end within 500ms", "LAZULI_COMPILE_TIMEOUT"]),
-        ("exit 0", "", ["it left no library", "LAZULI_CC"]),
+        ("exit 0", "", ["left no library", "LAZULI_CC"]),
         ("echo 'int x;' > kernel.c; exec cc \"$@\"", "", ["lacks a function", "LAZULI_CC"]),
     ] {
         let compiler = place.compiler(script);

@@ -192,6 +192,8 @@ fn each_debug_level_prints_its_part_and_those_before() {
         }
     }
     for nonsense in ["", "all", "-1"] {
-        assert_eq!(child_succeeds("relu", &[cache, ("LAZULI_DEBUG", nonsense)]).1, "");
+        let (_, stderr) = child_succeeds("relu", &[cache, ("LAZULI_DEBUG", nonsense)]);
+        let warning = format!("lazuli: LAZULI_DEBUG={nonsense} is not a number from 0 to 5\n");
+        assert_eq!(stderr, if nonsense.is_empty() { "" } else { &warning });
     }
 }

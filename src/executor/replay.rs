@@ -61,13 +61,6 @@ struct Memory {
     counters: Option<Arc<CudaBuffer>>,
 }
 
-/// Whether the user wants graphs.
-fn is_wanted() -> bool {
-    static WANTED: OnceLock<bool> = OnceLock::new();
-    let is_off = || matches!(settings::text("LAZULI_CUDA_GRAPHS").as_deref(), Some("off" | "0"));
-    settings::scope().cuda_graphs.unwrap_or_else(|| *WANTED.get_or_init(|| !is_off()))
-}
-
 impl Replay {
     /// The results, or nothing where launches are to be made one by one.
     pub(super) fn run(
@@ -85,7 +78,7 @@ impl Replay {
             || timing::is_timing()
             || trial::is_noting()
             || settings::is_launch_blocking()
-            || !is_wanted()
+            || !settings::has_cuda_graphs()
         {
             return Ok(None);
         }

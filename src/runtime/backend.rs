@@ -17,7 +17,7 @@ use super::tiles::{MapWords, Tiles};
 use crate::error::IndexCheck;
 #[cfg(feature = "cuda")]
 use crate::stats::{self, Counter};
-use crate::{Error, Result};
+use crate::{Error, Result, stderr};
 
 /// An opened device.
 #[derive(Clone)]
@@ -125,7 +125,7 @@ impl Backend {
     /// What takes the place of a CPU without a C compiler, with one warning.
     fn without_compiler(error: &Error) -> Backend {
         static WARN: std::sync::Once = std::sync::Once::new();
-        WARN.call_once(|| eprintln!("lazuli: {error} Falling back to the (slow) interpreter."));
+        WARN.call_once(|| stderr::warn(&format!("{error}. Falling back to the (slow) interpreter")));
         Backend::Interpreter
     }
 

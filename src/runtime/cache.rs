@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Once, OnceLock};
 use std::time::{Duration, SystemTime};
 
-use crate::settings;
+use crate::{settings, stderr};
 
 /// Part of every key: another format is another cache.
 const FORMAT: &str = "lazuli kernel cache 1";
@@ -33,6 +33,8 @@ const TEMPORARY: &str = ".unfinished-";
 /// Unfinished files and sources without a binary are left alone for so long: their writer may be at work.
 const ORPHAN_AGE: Duration = Duration::from_secs(3600);
 
+const CACHE: &str = "LAZULI_CACHE";
+const LIMIT: &str = "LAZULI_CACHE_LIMIT";
 const DEFAULT_LIMIT: u64 = 1 << 30;
 /// The folder's size is looked at after so many stores, and at the first.
 const STORES_PER_SCAN: u64 = 64;
@@ -83,10 +85,10 @@ pub(crate) struct DiskCache {
 
 impl DiskCache {
     /// The cache of this process, in `$LAZULI_CACHE_DIR` or else the user's folder for caches. None if
-    /// `$LAZULI_CACHE` is `0` or `off`, or if there can be no such folder: then it said so on stderr, once.
+    /// `$LAZULI_CACHE` is off, or if there can be no such folder: then it said so on stderr, once.
     pub(crate) fn get() -> Option<&'static DiskCache> {
         static CACHE: OnceLock<Option<DiskCache>> = OnceLock::new();
-        let warn = |message: String| eprintln!("lazuli: {message}");
+        let warn = |message: String| stderr::warn(&message);
         CACHE.get_or_init(|| DiskCache::configured(&|name| settings::variable(name), &warn)).as_ref()
     }
 
@@ -95,16 +97,13 @@ impl DiskCache {
         warn: &dyn Fn(String),
     ) -> Option<DiskCache> {
         let variable = |name| environment(name).filter(|value| !value.is_empty());
-        if variable("LAZULI_CACHE").is_some_and(|value| value == "0" || value.eq_ignore_ascii_case("off")) {
+        let is_on = settings::understood(CACHE, variable(CACHE), settings::SWITCH, settings::on_or_off);
+        if is_on.unwrap_or_else(|warning| (warn(warning), None).1) == Some(false) {
             return None;
         }
-        let limit = match variable("LAZULI_CACHE_LIMIT") {
-            None => DEFAULT_LIMIT,
-            Some(value) => value.to_str().and_then(|text| text.trim().parse().ok()).unwrap_or_else(|| {
-                warn(format!("LAZULI_CACHE_LIMIT={} is not a number of bytes", value.display()));
-                DEFAULT_LIMIT
-            }),
-        };
+        let bytes = |text: &str| text.parse().ok();
+        let limit = settings::understood(LIMIT, variable(LIMIT), "a number of bytes", bytes);
+        let limit = limit.unwrap_or_else(|warning| (warn(warning), None).1).unwrap_or(DEFAULT_LIMIT);
         let own = || dirs::cache_dir().map(|folder| folder.join("lazuli"));
         let Some(folder) = variable("LAZULI_CACHE_DIR").map(PathBuf::from).or_else(own) else {
             warn(
@@ -156,7 +155,7 @@ impl DiskCache {
         if let Err(error) = trust::check_file(&path, &file) {
             static WARN: Once = Once::new();
             WARN.call_once(|| {
-                eprintln!("lazuli: cached kernels are not used: {error}. They are compiled again")
+                stderr::warn(&format!("cached kernels are not used: {error}. They are compiled again"));
             });
             return None;
         }

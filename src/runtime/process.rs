@@ -32,15 +32,9 @@ pub(crate) struct Answer {
 pub(crate) fn limit() -> Duration {
     static LIMIT: OnceLock<Duration> = OnceLock::new();
     *LIMIT.get_or_init(|| {
-        let Some(value) = settings::variable(LIMIT_VARIABLE).filter(|value| !value.is_empty()) else {
-            return DEFAULT_LIMIT;
-        };
-        let seconds = value.to_str().and_then(|text| text.trim().parse().ok());
-        let limit = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        limit.filter(|limit| !limit.is_zero()).unwrap_or_else(|| {
-            eprintln!("lazuli: {LIMIT_VARIABLE}={} is not a number of seconds", value.display());
-            DEFAULT_LIMIT
-        })
+        let parse = |text: &str| Duration::try_from_secs_f64(text.parse().ok()?).ok();
+        let parse = |text: &str| parse(text).filter(|limit| !limit.is_zero());
+        settings::value(LIMIT_VARIABLE, "a number of seconds", parse).unwrap_or(DEFAULT_LIMIT)
     })
 }
 

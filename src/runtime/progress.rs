@@ -71,8 +71,5 @@ impl Drop for Progress {
 }
 
 fn is_wanted() -> bool {
-    let is_off = || settings::text("LAZULI_PROGRESS").is_some_and(|value| value == "off" || value == "0");
-    settings::scope().progress.unwrap_or_else(|| !is_off())
-        && !debug::enabled(Level::Timings)
-        && std::io::stderr().is_terminal()
+    settings::has_progress() && !debug::enabled(Level::Timings) && std::io::stderr().is_terminal()
 }

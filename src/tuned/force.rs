@@ -10,12 +10,11 @@ use lazuli_codegen::ir::Kernel;
 use smallvec::SmallVec;
 
 use super::measured::{Key, TunedKernel, Tuning, normalised};
-use crate::debug::{self, Level};
 use crate::runtime::cpu;
 #[cfg(feature = "cuda")]
 use crate::runtime::cuda::driver::CudaDevice;
 use crate::runtime::device::{Device, DeviceKind};
-use crate::settings;
+use crate::{settings, stderr};
 
 /// What a tuning says of one device: a part of what plans depend on, and small enough to be in every key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -172,7 +171,7 @@ fn read_variable() {
     *global = settings::variable("LAZULI_TUNING").filter(|path| !path.is_empty()).map(|path| {
         let tuning = Tuning::load(path).map_err(|error| error.to_string());
         if let Err(problem) = &tuning {
-            debug::print(Level::Timings, || format!("tuning: {problem}"));
+            stderr::warn(&format!("LAZULI_TUNING: {problem}"));
         }
         InForce::new(tuning)
     });

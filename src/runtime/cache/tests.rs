@@ -302,7 +302,7 @@ fn configured(variables: &[(&str, &str)]) -> (Option<DiskCache>, Vec<String>) {
 fn the_environment_configures_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
-    for off in ["0", "off", "OFF"] {
+    for off in ["0", "off", "OFF", "false", "No"] {
         let (cache, warnings) = configured(&[("LAZULI_CACHE", off), ("LAZULI_CACHE_DIR", path)]);
         assert!(cache.is_none() && warnings.is_empty());
     }
@@ -313,6 +313,9 @@ fn the_environment_configures_it() {
     let (cache, warnings) = configured(&[("LAZULI_CACHE_DIR", path), ("LAZULI_CACHE_LIMIT", "1 GB")]);
     assert_eq!(cache.unwrap().limit, DEFAULT_LIMIT);
     assert_eq!(warnings, ["LAZULI_CACHE_LIMIT=1 GB is not a number of bytes"]);
+    let (cache, warnings) = configured(&[("LAZULI_CACHE_DIR", path), ("LAZULI_CACHE", "maybe")]);
+    assert!(cache.is_some());
+    assert_eq!(warnings, ["LAZULI_CACHE=maybe is not `on` or `off`"]);
     let (cache, warnings) = configured(&[("LAZULI_CACHE_DIR", "/dev/null/x")]);
     assert!(cache.is_none());
     assert!(warnings.len() == 1 && warnings[0].contains("/dev/null/x"), "{warnings:?}");

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Once, OnceLock};
 
-use crate::settings;
+use crate::{settings, stderr};
 
 /// What NVRTC is told, so that a CUBIN names the lines of its text. The instructions stay the same.
 pub(crate) const OPTION: &str = "--generate-line-info";
@@ -35,6 +35,7 @@ pub(crate) fn write(kernel_name: &str, source: &str) {
     let written =
         file.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(&file, source));
     if let Err(error) = written {
-        WARN.call_once(|| eprintln!("lazuli: LAZULI_LINE_INFO: {} is not written: {error}", file.display()));
+        let warning = || format!("LAZULI_LINE_INFO: {} is not written: {error}", file.display());
+        WARN.call_once(|| stderr::warn(&warning()));
     }
 }

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use libloading::Library;
 
 use super::places::folders;
-use crate::settings;
+use crate::{settings, stderr};
 
 /// The third version's, then the second's, which CUDA 12.9 was the last to have. Both have the functions.
 #[cfg(not(windows))]
@@ -57,11 +57,11 @@ impl Nvtx {
             folders(PACKAGES).into_iter().flat_map(|folder| NAMES.iter().map(move |name| folder.join(name)));
         let found = by_loader.chain(in_folders).find_map(|path| Nvtx::load(&path));
         if found.is_none() {
-            eprintln!(
-                "lazuli: LAZULI_NVTX: there is no {}. It comes with the CUDA toolkit and with `pip install nvidia-nvtx`; the \
+            stderr::warn(&format!(
+                "LAZULI_NVTX: there is no {}. It comes with the CUDA toolkit and with `pip install nvidia-nvtx`; the \
                  loader (LD_LIBRARY_PATH), CUDA_PATH and Python's packages are searched.",
                 NAMES[0]
-            );
+            ));
         }
         found
     }

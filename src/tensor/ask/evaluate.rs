@@ -1,7 +1,6 @@
 //! Questions that need values or kernels: the only places where anything runs or is compiled.
 
 use std::cell::Cell;
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
 use crate::compiler;
@@ -42,14 +41,8 @@ pub fn with_fusion<T>(fusion: Fusion, f: impl FnOnce() -> T) -> T {
 
 /// The fusion in force: set by [`with_fusion`], else by the scope's settings, else by `LAZULI_FUSION=off`, else on.
 pub(crate) fn fusion() -> Fusion {
-    static DEFAULT: OnceLock<Fusion> = OnceLock::new();
-    let default = || match crate::settings::text("LAZULI_FUSION").as_deref() {
-        Some("off" | "0") => Fusion::Off,
-        _ => Fusion::On,
-    };
-    let of_scope = || crate::settings::scope().fusion;
-    let switched = |is_on: bool| if is_on { Fusion::On } else { Fusion::Off };
-    FUSION.get().or_else(|| of_scope().map(switched)).unwrap_or_else(|| *DEFAULT.get_or_init(default))
+    let set = || if crate::settings::is_fused() { Fusion::On } else { Fusion::Off };
+    FUSION.get().unwrap_or_else(set)
 }
 
 /// Computes several tensors in one plan, so that they share work and kernels. Those that are computed

@@ -1,0 +1,69 @@
+//! Processes that are not as others are: without standard error, children, a home or memory, with many threads, forked.
+
+use lazuli::Tensor;
+
+use super::{Place, expression, succeeds};
+
+/// The scenarios of this file.
+pub fn run(scenario: &str) {
+    match scenario {
+        "takes apart" => takes_apart(),
+        other => panic!("no scenario {other}"),
+    }
+}
+
+#[test]
+fn what_standard_error_does_not_take_is_lost() {
+    let place = Place::new();
+    let cache = place.path().join("cache").display().to_string();
+    let variables = [("LAZULI_CACHE_LIMIT", "abc"), ("LAZULI_DEBUG", "5"), ("LAZULI_CACHE_DIR", &cache)];
+    for limits in ["exec 2>/dev/full", "exec 2>&-"] {
+        assert!(!succeeds(limits, "evaluates", &variables).contains("LAZULI_CACHE_LIMIT"));
+    }
+}
+
+/// Reads settings that the expression of others does not need.
+fn takes_apart() {
+    let threads = expression(1.0).eval().and_then(|()| Tensor::rand([1000, 1000], 1).sum(1).eval());
+    threads.unwrap();
+    assert!(Tensor::rand([9, 9], 1).det().item::<f32>().is_ok());
+    println!("<kernels={}>", (expression(1.0) * 2.0).explain().unwrap().kernels());
+}
+
+#[test]
+fn settings_that_say_nothing_are_warned_of_once() {
+    let place = Place::new();
+    let (threads, switch) = ("a number of threads", "`on` or `off`");
+    let wrong = [
+        ("LAZULI_FUSION", "maybe", switch),
+        ("LAZULI_NUM_THREADS", "0", threads),
+        ("LAZULI_DEBUG", "x", "a number from 0 to 5"),
+        ("LAZULI_PROGRESS", "x", switch),
+        ("LAZULI_CACHE", "2", switch),
+        ("LAZULI_CACHE_LIMIT", "1GB", "a number of bytes"),
+        ("LAZULI_COMPILE_TIMEOUT", "abc", "a number of seconds"),
+    ];
+    let cache = place.path().join("cache").display().to_string();
+    let mut variables: Vec<(&str, &str)> = wrong.iter().map(|&(name, value, _)| (name, value)).collect();
+    variables.extend([("LAZULI_CACHE_DIR", &*cache), ("LAZULI_TUNING", "/nonexistent/tuning.txt")]);
+    let said = succeeds("", "takes apart", &variables);
+    for (name, value, what) in wrong {
+        let warning = format!("lazuli: {name}={value} is not {what}\n");
+        assert_eq!(said.matches(&warning).count(), 1, "{warning}{said}");
+    }
+    assert_eq!(
+        said.matches("lazuli: LAZULI_TUNING: could not read /nonexistent/tuning.txt").count(),
+        1,
+        "{said}"
+    );
+    assert!(said.contains("<kernels=1>"), "{said}");
+    for (off, kernels) in [("OFF", 3), ("false", 3), ("no", 3), ("0", 3), ("Yes", 1), ("TRUE", 1)] {
+        let said = place.says("", "takes apart", &[("LAZULI_FUSION", off)]);
+        assert_eq!(said, (format!("kernels={kernels}"), 0));
+    }
+    #[cfg(feature = "libraries")]
+    {
+        let said = succeeds("", "takes apart", &[("LAZULI_CACHE_DIR", &cache), ("LAZULI_LIBRARIES", "x")]);
+        assert!(said.contains("lazuli: LAZULI_LIBRARIES=x is not `on` or `off`"), "{said}");
+    }
+}
