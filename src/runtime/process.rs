@@ -21,11 +21,40 @@ const MOST_TEXT: usize = 1 << 20;
 #[cfg(unix)]
 const SOON: Duration = Duration::from_millis(100);
 
+/// How a program came to its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum End {
+    Well,
+    Badly,
+    /// Somebody else was told: this process ignores `SIGCHLD`, or a thread of its waits for all children.
+    Unknown,
+}
+
+impl End {
+    fn of(success: bool) -> End {
+        if success { End::Well } else { End::Badly }
+    }
+}
+
 /// What a program that came to its end said.
 pub(crate) struct Answer {
-    pub(crate) success: bool,
-    /// All that it printed.
-    pub(crate) text: String,
+    pub(crate) end: End,
+    /// To standard output.
+    pub(crate) output: String,
+    /// To standard error: not all of it need be its own, the loader of programs warns there too.
+    pub(crate) messages: String,
+}
+
+impl Answer {
+    fn new(end: End, [output, messages]: [Vec<u8>; 2]) -> Answer {
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Answer { end, output: text(output), messages: text(messages) }
+    }
+
+    /// All of it.
+    pub(crate) fn text(&self) -> String {
+        format!("{}{}", self.output, self.messages)
+    }
 }
 
 /// The time that a compiler may take.
@@ -55,8 +84,7 @@ pub(crate) fn run(
     if folder.parent().is_some() {
         command.env("TMPDIR", folder);
     }
-    let (success, text) = to_the_end(command, limit)?;
-    Ok(Answer { success, text: String::from_utf8_lossy(&text).into_owned() })
+    to_the_end(command, limit)
 }
 
 /// What the loader of libraries says. The outer error only names the function that failed.
@@ -68,13 +96,13 @@ pub(crate) fn loader_words(error: &libloading::Error) -> String {
 }
 
 #[cfg(not(unix))]
-fn to_the_end(mut command: Command, _limit: Duration) -> io::Result<(bool, Vec<u8>)> {
+fn to_the_end(mut command: Command, _limit: Duration) -> io::Result<Answer> {
     let output = command.output()?;
-    Ok((output.status.success(), [output.stdout, output.stderr].concat()))
+    Ok(Answer::new(End::of(output.status.success()), [output.stdout, output.stderr]))
 }
 
 #[cfg(unix)]
-fn to_the_end(command: Command, limit: Duration) -> io::Result<(bool, Vec<u8>)> {
+fn to_the_end(command: Command, limit: Duration) -> io::Result<Answer> {
     Running::start(command, None)?.end(limit)
 }
 
@@ -82,22 +110,30 @@ fn to_the_end(command: Command, limit: Duration) -> io::Result<(bool, Vec<u8>)> 
 #[cfg(unix)]
 pub(crate) struct Running {
     child: Child,
-    /// What it prints.
-    reader: io::PipeReader,
+    /// What it prints to standard output, unless that is a file, and to standard error.
+    readers: [Option<io::PipeReader>; 2],
 }
 
 #[cfg(unix)]
 impl Running {
     /// Starts it; what it makes goes to the file, if there is one.
     pub(crate) fn start(mut command: Command, made: Option<std::fs::File>) -> io::Result<Running> {
-        let (reader, writer) = io::pipe()?;
-        match made {
-            Some(file) => command.stdout(file),
-            None => command.stdout(writer.try_clone()?),
+        let (errors, writer) = io::pipe()?;
+        command.stderr(writer);
+        let output = match made {
+            Some(file) => {
+                command.stdout(file);
+                None
+            }
+            None => {
+                let (output, writer) = io::pipe()?;
+                command.stdout(writer);
+                Some(output)
+            }
         };
-        std::os::unix::process::CommandExt::process_group(command.stderr(writer), 0);
-        // Its end of the pipe goes with the command.
-        Ok(Running { child: command.spawn()?, reader })
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        // Its ends of the pipes go with the command.
+        Ok(Running { child: command.spawn()?, readers: [output, Some(errors)] })
     }
 
     /// Gives it all that it reads, which is not more than a pipe holds.
@@ -113,22 +149,22 @@ impl Running {
         io::Write::write_all(&mut pipe, input)
     }
 
-    /// Whether it ends well, and what it prints until then.
+    /// How it ends, and what it prints until then.
     ///
     /// # Errors
     /// As [`run`].
-    pub(crate) fn end(mut self, limit: Duration) -> io::Result<(bool, Vec<u8>)> {
+    pub(crate) fn end(mut self, limit: Duration) -> io::Result<Answer> {
         let deadline = Instant::now().checked_add(limit);
         let mut guard = None;
-        let text = read(&mut self.reader, &mut self.child, deadline, &mut guard)?;
-        Ok((wait(&mut self.child, deadline, &mut guard)?, text))
+        let texts = read(&mut self.readers, &mut self.child, deadline, &mut guard)?;
+        Ok(Answer::new(wait(&mut self.child, deadline, &mut guard)?, texts))
     }
 }
 
 #[cfg(unix)]
 impl Drop for Running {
     fn drop(&mut self) {
-        if let Ok(Some(_)) = self.child.try_wait() {
+        if !matches!(ended(&mut self.child), Ok(None)) {
             return;
         }
         if let Some(group) = rustix::process::Pid::from_raw(self.child.id() as i32) {
@@ -164,48 +200,66 @@ impl Drop for Guard {
     }
 }
 
-/// What the process prints until it has ended. What it has started may keep the pipe open.
+/// How the process has ended, if it has.
+#[cfg(unix)]
+fn ended(child: &mut Child) -> io::Result<Option<End>> {
+    match child.try_wait() {
+        Ok(status) => Ok(status.map(|status| End::of(status.success()))),
+        // It has ended, and its number may be another one's by now.
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::CHILD.raw_os_error()) => {
+            Ok(Some(End::Unknown))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// What the process prints until it has ended. What it has started may keep the pipes open.
 #[cfg(unix)]
 fn read(
-    reader: &mut io::PipeReader,
+    readers: &mut [Option<io::PipeReader>; 2],
     child: &mut Child,
     deadline: Option<Instant>,
     guard: &mut Option<Guard>,
-) -> io::Result<Vec<u8>> {
+) -> io::Result<[Vec<u8>; 2]> {
     use std::io::Read;
 
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-    let mut text = Vec::new();
+    let mut texts = [Vec::new(), Vec::new()];
     let mut buffer = [0; 8192];
-    loop {
+    while readers.iter().any(Option::is_some) {
         let slice = left(deadline)?.min(SOON);
         let timeout = Timespec { tv_sec: 0, tv_nsec: slice.as_nanos() as i64 };
-        let ready = match poll(&mut [PollFd::new(reader, PollFlags::IN)], Some(&timeout)) {
+        let open = readers.iter().flatten();
+        let mut polled: Vec<PollFd> = open.map(|reader| PollFd::new(reader, PollFlags::IN)).collect();
+        match poll(&mut polled, Some(&timeout)) {
             Err(rustix::io::Errno::INTR) => continue,
-            ready => ready? > 0,
-        };
-        if ready {
-            match reader.read(&mut buffer)? {
-                0 => return Ok(text),
-                count if text.len() < MOST_TEXT => text.extend_from_slice(&buffer[..count]),
-                _ => {}
+            Err(error) => return Err(error.into()),
+            Ok(0) if ended(child)?.is_some() => break,
+            Ok(0) => *guard = guard.take().or_else(|| Guard::start(child.id() as i32)),
+            Ok(_) => {}
+        }
+        let ready: Vec<bool> = polled.iter().map(|polled| !polled.revents().is_empty()).collect();
+        let open = readers.iter_mut().zip(&mut texts).filter(|(reader, _)| reader.is_some());
+        for ((reader, text), _) in open.zip(ready).filter(|(_, is_ready)| *is_ready) {
+            let count = reader.as_mut().map_or(Ok(0), |reader| reader.read(&mut buffer))?;
+            if count == 0 {
+                *reader = None;
+            } else if text.len() < MOST_TEXT {
+                text.extend_from_slice(&buffer[..count]);
             }
-        } else if child.try_wait()?.is_some() {
-            return Ok(text);
-        } else if guard.is_none() {
-            *guard = Guard::start(child.id() as i32);
         }
     }
+    Ok(texts)
 }
 
-/// Whether the process ended well. It has closed its output, and ends any moment.
+/// How the process ended. It has closed its output, and ends any moment.
 #[cfg(unix)]
-fn wait(child: &mut Child, deadline: Option<Instant>, guard: &mut Option<Guard>) -> io::Result<bool> {
+fn wait(child: &mut Child, deadline: Option<Instant>, guard: &mut Option<Guard>) -> io::Result<End> {
     let mut pause = Duration::from_micros(50);
     loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status.success());
+        if let Some(end) = ended(child)? {
+            return Ok(end);
         }
         if pause * 2 > SOON && guard.is_none() {
             *guard = Guard::start(child.id() as i32);
@@ -234,15 +288,19 @@ mod tests {
     #[test]
     fn both_outputs_are_the_answer() {
         let answer = shell("echo out; echo err >&2; exit 3", DEFAULT_LIMIT).unwrap();
-        assert_eq!((answer.success, answer.text.as_str()), (false, "out\nerr\n"));
+        assert_eq!(
+            (answer.end, answer.output.as_str(), answer.messages.as_str()),
+            (End::Badly, "out\n", "err\n")
+        );
         let answer = shell("yes | head -c 3000000", DEFAULT_LIMIT).unwrap();
-        assert!(answer.success && (MOST_TEXT..2 * MOST_TEXT).contains(&answer.text.len()));
+        assert_eq!(answer.end, End::Well);
+        assert!((MOST_TEXT..2 * MOST_TEXT).contains(&answer.output.len()));
     }
 
     #[test]
     fn what_stays_behind_is_not_waited_for() {
         let answer = shell("sleep 30 & echo done", DEFAULT_LIMIT).unwrap();
-        assert_eq!((answer.success, answer.text.as_str()), (true, "done\n"));
+        assert_eq!((answer.end, answer.text().as_str()), (End::Well, "done\n"));
     }
 
     #[test]

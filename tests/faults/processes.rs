@@ -1,13 +1,17 @@
 //! Processes that are not as others are: without standard error, children, a home or memory, with many threads, forked.
 
+use std::fs;
+use std::time::Duration;
+
 use lazuli::Tensor;
 
-use super::{Place, expression, succeeds};
+use super::{COMPILES, NEITHER, Place, expression, succeeds};
 
 /// The scenarios of this file.
 pub fn run(scenario: &str) {
     match scenario {
         "takes apart" => takes_apart(),
+        "reaps" => reaps(),
         other => panic!("no scenario {other}"),
     }
 }
@@ -66,4 +70,50 @@ fn settings_that_say_nothing_are_warned_of_once() {
         let said = succeeds("", "takes apart", &[("LAZULI_CACHE_DIR", &cache), ("LAZULI_LIBRARIES", "x")]);
         assert!(said.contains("lazuli: LAZULI_LIBRARIES=x is not `on` or `off`"), "{said}");
     }
+}
+
+/// Another thread is told how all children end.
+fn reaps() {
+    std::thread::spawn(|| {
+        loop {
+            if rustix::process::wait(rustix::process::WaitOptions::empty()).is_err() {
+                std::thread::sleep(Duration::from_micros(100));
+            }
+        }
+    });
+    super::evaluates();
+}
+
+#[test]
+fn a_compiler_has_compiled_although_nobody_knows_how_it_ended() {
+    const IGNORED: &str = "trap '' CHLD";
+    let place = Place::new();
+    assert_eq!(place.says(IGNORED, "evaluates", &[]), (COMPILES.into(), 0));
+    assert_eq!(Place::new().says("", "reaps", &[]), (COMPILES.into(), 0));
+    let failing = place.compiler("echo 'kernel.c: error: no such thing' >&2; exit 1");
+    // Not from the cache.
+    let (error, _) = Place::new().says(IGNORED, "fails", &[("LAZULI_CC", &failing)]);
+    assert!(error.starts_with("Compilation {") && error.contains("no such thing"), "{error}");
+}
+
+#[test]
+fn what_is_no_compiler_is_said_in_words() {
+    let place = Place::new();
+    let slow = place.path().join("slow.sh");
+    fs::write(&slow, "sleep 60").unwrap();
+    let slow = format!("sh {}", slow.display());
+    for (compiler, words) in [
+        ("true", "true: it does not say what it compiles for, as a C compiler would. Install"),
+        (slow.as_str(), "`--version` did not end within 300ms, which LAZULI_COMPILE_TIMEOUT sets. Install"),
+    ] {
+        let cache = place.path().join("cache").display().to_string();
+        let limit = ("LAZULI_COMPILE_TIMEOUT", "0.3");
+        let variables = [("LAZULI_CC", compiler), ("LAZULI_CACHE_DIR", &cache), limit];
+        let said = succeeds("", "evaluates", &variables);
+        assert!(said.contains(words) && said.contains(NEITHER), "{said}");
+        assert!(said.contains("needs none. Falling back to the (slow) interpreter\n"), "{said}");
+    }
+    // The loader of programs warns on their standard error.
+    let preloaded = [("LD_PRELOAD", "/nonexistent/library.so")];
+    assert_eq!(place.says("", "evaluates", &preloaded), (COMPILES.into(), 0));
 }

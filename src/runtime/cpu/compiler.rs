@@ -15,7 +15,7 @@ use super::flags::{Extras, FLAGS, LINK, NATIVE, NO_LIBRARIES, OBJECT, calls_libr
 use super::{DEVICE, Unloaded, linker, processor, standby, together};
 use crate::error::{Error, Result};
 use crate::runtime::cache::{DiskCache, Key};
-use crate::runtime::process::{self, Answer};
+use crate::runtime::process::{self, Answer, End};
 use crate::runtime::workshop::{self, Workshop};
 use crate::settings;
 
@@ -103,10 +103,15 @@ impl Compiler {
         let Some(program) = command.first_mut() else { return Err("no program is named".into()) };
         *program = resolve(program).ok_or("not found")?;
         let ask = |question: &str| match ask(&command, [question]) {
-            Ok(Answer { success: true, text }) => {
-                Ok(text.lines().next().unwrap_or_default().trim().to_owned())
+            // A compiler that has said something has not failed, as far as one knows.
+            Ok(Answer { end: End::Well | End::Unknown, output, .. }) => {
+                Ok(output.lines().next().unwrap_or_default().trim().to_owned())
             }
-            Ok(Answer { text, .. }) => Err(format!("`{question}` failed: {}", text.trim())),
+            Ok(answer) => Err(format!("`{question}` failed: {}", answer.text().trim())),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(format!(
+                "`{question}` did not end within {:?}, which LAZULI_COMPILE_TIMEOUT sets",
+                process::limit()
+            )),
             Err(error) => Err(error.to_string()),
         };
         // At once, and not on the pool: a thread of its that waits for a task in here takes on others meanwhile, and these wait
@@ -118,11 +123,15 @@ impl Compiler {
             (version, machine.unwrap_or_else(|| ask("-dumpmachine")))
         });
         let version = version?;
-        // A cross compiler's libraries could not be loaded.
-        if let Ok(machine) = machine
-            && !processor::is_this_architecture(&machine)
-        {
-            return Err(format!("it compiles for {machine}"));
+        match machine {
+            Ok(machine) if machine.is_empty() => {
+                return Err("it does not say what it compiles for, as a C compiler would".into());
+            }
+            // A cross compiler's libraries could not be loaded.
+            Ok(machine) if !processor::is_this_architecture(&machine) => {
+                return Err(format!("it compiles for {machine}"));
+            }
+            _ => {}
         }
         Ok(Compiler { command, version, extras: AtomicUsize::new(0) })
     }
@@ -258,10 +267,10 @@ impl Compiler {
         }
     }
 
-    /// An error for a compiler that does not do its work, though it may be one.
-    fn unusable(&self, reason: String, hint: &str) -> Error {
-        let what = format!("the C compiler {}", self.command.join(" "));
-        Error::Unavailable { what, reason, hint: hint.to_owned() }
+    /// An error for a compiler that does not do its work, though it may be one: what it did.
+    fn unusable(&self, kernel_name: &str, did: &str, hint: &str) -> Error {
+        let reason = format!("the C compiler {} {did}", self.command.join(" "));
+        Error::Unavailable { what: format!("kernel {kernel_name}"), reason, hint: hint.to_owned() }
     }
 
     /// An error for a library that this compiler made just now.
@@ -273,7 +282,8 @@ impl Compiler {
                 message,
             },
             Unloaded::Incomplete(message) => self.unusable(
-                format!("its library lacks a function of kernel {kernel_name}: {message}"),
+                kernel_name,
+                &format!("made a library that lacks a function of it: {message}"),
                 "Set LAZULI_CC to another one",
             ),
         }
@@ -387,22 +397,31 @@ impl Compiler {
         let answer = process::run(&self.command, arguments, workshop.path(), limit);
         let answer = answer.map_err(|error| match error.kind() {
             io::ErrorKind::TimedOut => self.unusable(
-                format!("it did not end within {limit:?}, compiling kernel {kernel_name}"),
+                kernel_name,
+                &format!("did not end within {limit:?}"),
                 "LAZULI_COMPILE_TIMEOUT is the limit, in seconds",
             ),
             _ => Error::io("run", Path::new(&self.command[0]), error),
         })?;
-        if !answer.success {
-            return match self.shortage(place, &answer.text) {
+        let made = workshop.path().join(made);
+        let has_failed = match answer.end {
+            End::Well => false,
+            End::Badly => true,
+            // What it made is there, then, unless it has failed.
+            End::Unknown => answer.text().contains("error:") || !(made.exists() || answer.text().is_empty()),
+        };
+        if has_failed {
+            let log = answer.text();
+            return match self.shortage(place, &log) {
                 Some(error) => Err(error),
-                None => Ok(Outcome::Refused(answer.text)),
+                None => Ok(Outcome::Refused(log)),
             };
         }
-        let made = workshop.path().join(made);
         match fs::read(&made) {
             Ok(made) => Ok(Outcome::Made(made)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(self.unusable(
-                format!("it left no library of kernel {kernel_name}, and no word of failure"),
+                kernel_name,
+                "left no library of it, and no word of failure",
                 "Set LAZULI_CC to another one",
             )),
             Err(error) => Err(Error::io("read", &made, error)),
@@ -426,7 +445,7 @@ impl Compiler {
     /// The processor, where the system does not say: what the compiler would use.
     fn processor(&self) -> String {
         let macros = ask(&self.command, [NATIVE, "-dM", "-E", "-x", "c", "/dev/null"]);
-        let macros = macros.map(|answer| answer.text).unwrap_or_default();
+        let macros = macros.map(|answer| answer.output).unwrap_or_default();
         format!("{} {}", std::env::consts::ARCH, short_hash(&macros))
     }
 }

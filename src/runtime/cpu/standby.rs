@@ -13,7 +13,7 @@ use std::time::Duration;
 use rustix::fs::MemfdFlags;
 
 use super::linker;
-use crate::runtime::process::{self, Running};
+use crate::runtime::process::{self, End, Running};
 
 /// Compilers that nobody has needed for so long are ended.
 const IDLE: Duration = Duration::from_secs(3);
@@ -137,7 +137,9 @@ impl Standby {
 
     fn compile(mut self, source: &str) -> Option<Vec<u8>> {
         self.compiler.give(source.as_bytes()).ok()?;
-        let (is_well, _) = self.compiler.end(process::limit()).ok()?;
+        let answer = self.compiler.end(process::limit()).ok()?;
+        // Where nobody knows how it ended, it has something to say of what went wrong.
+        let is_well = answer.end == End::Well || (answer.end == End::Unknown && answer.messages.is_empty());
         let mut object = Vec::new();
         self.object.seek(SeekFrom::Start(0)).ok()?;
         self.object.read_to_end(&mut object).ok()?;

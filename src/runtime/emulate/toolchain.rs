@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::abi::LaunchFunction;
 use crate::error::{Error, Result};
 use crate::runtime::cache::{create_private, trust};
-use crate::runtime::process::{self, Answer};
+use crate::runtime::process::{self, Answer, End};
 use crate::runtime::workshop::Workshop;
 use crate::settings;
 
@@ -217,7 +217,7 @@ fn find_compiler(cxx: Option<&str>) -> Result<Compiler> {
     for candidate in &candidates {
         let command: Vec<String> = candidate.split_whitespace().map(str::to_owned).collect();
         let answer = process::run(&command, ["--version"], Path::new("/"), process::limit());
-        let Ok(Answer { success: true, text: version }) = answer else { continue };
+        let Ok(Answer { end: End::Well | End::Unknown, output: version, .. }) = answer else { continue };
         let mut flags = Vec::new();
         if !version.contains("clang") {
             // Otherwise variables of equal names in different kernels become one.
@@ -319,8 +319,8 @@ fn compile(
     let flags = FLAGS.iter().chain(&compiler.flags).map(|&flag| flag.to_owned());
     let all = flags.chain(arguments("kernel.cpp")).chain(["-o".to_owned(), "kernel.so".to_owned()]);
     let answer = process::run(&compiler.command, all, workshop.path(), process::limit()).map_err(broken)?;
-    if !answer.success {
-        return Err(Failure::Refused(answer.text));
+    if answer.end == End::Badly {
+        return Err(Failure::Refused(answer.text()));
     }
     let checksum = blake3::hash(&fs::read(&library).map_err(broken)?);
     let append = || fs::OpenOptions::new().append(true).open(&library)?.write_all(checksum.as_bytes());
