@@ -104,7 +104,7 @@ impl DiskCache {
         let bytes = |text: &str| text.parse().ok();
         let limit = settings::understood(LIMIT, variable(LIMIT), "a number of bytes", bytes);
         let limit = limit.unwrap_or_else(|warning| (warn(warning), None).1).unwrap_or(DEFAULT_LIMIT);
-        let own = || dirs::cache_dir().map(|folder| folder.join("lazuli"));
+        let own = || folder_of_user(dirs::cache_dir(), dirs::home_dir());
         let Some(folder) = variable("LAZULI_CACHE_DIR").map(PathBuf::from).or_else(own) else {
             warn(
                 "kernels are not cached: no folder for caches is known. Set LAZULI_CACHE_DIR to one, or \
@@ -289,6 +289,14 @@ impl Entry {
             let _ = fs::remove_file(file);
         }
     }
+}
+
+/// Lazuli's folder in the user's one for caches. None where that would be in a home that is not there: who has none, such as
+/// a service, is to have none made.
+fn folder_of_user(caches: Option<PathBuf>, home: Option<PathBuf>) -> Option<PathBuf> {
+    let caches = caches?;
+    let is_homeless = home.is_some_and(|home| caches.starts_with(&home) && !home.is_dir());
+    (!is_homeless).then(|| caches.join("lazuli"))
 }
 
 fn checksum(key: &Key, binary: &[u8]) -> blake3::Hash {

@@ -117,3 +117,13 @@ fn what_is_no_compiler_is_said_in_words() {
     let preloaded = [("LD_PRELOAD", "/nonexistent/library.so")];
     assert_eq!(place.says("", "evaluates", &preloaded), (COMPILES.into(), 0));
 }
+
+#[test]
+fn nobody_gets_a_home() {
+    let place = Place::new();
+    let home = place.path().join("home");
+    let variables = [("HOME", home.to_str().unwrap()), ("LAZULI_CACHE_DIR", "")];
+    let said = place.says("unset XDG_CACHE_HOME", "evaluates", &variables);
+    assert_eq!(said, (COMPILES.into(), 1));
+    assert!(!home.exists());
+}

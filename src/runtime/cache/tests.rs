@@ -321,6 +321,16 @@ fn the_environment_configures_it() {
     assert!(warnings.len() == 1 && warnings[0].contains("/dev/null/x"), "{warnings:?}");
 }
 
+#[test]
+fn no_home_is_made() {
+    let home = tempfile::tempdir().unwrap();
+    let of = |caches: &str, home: &std::path::Path| folder_of_user(Some(caches.into()), Some(home.into()));
+    let own = home.path().join(".cache");
+    assert_eq!(of(own.to_str().unwrap(), home.path()), Some(own.join("lazuli")));
+    assert_eq!(of("/nonexistent/.cache", "/nonexistent".as_ref()), None);
+    assert_eq!(of("/elsewhere", "/nonexistent".as_ref()), Some("/elsewhere/lazuli".into()));
+}
+
 /// A full disk, as far as a program can tell: the shell lets files grow to 8 KiB only.
 #[cfg(unix)]
 #[test]
