@@ -1,6 +1,7 @@
 //! How long each kernel takes, for who measures plans.
 
 use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 use std::time::Instant;
 
 use crate::Device;
@@ -23,18 +24,19 @@ pub(crate) struct Launched {
 }
 
 thread_local! {
-    static LAUNCHED: RefCell<Option<Vec<Launched>>> = const { RefCell::new(None) };
+    /// What is noted is taken back in the end: nothing is left to drop, so that it is there in destructors of others.
+    static LAUNCHED: ManuallyDrop<RefCell<Option<Vec<Launched>>>> = const { ManuallyDrop::new(RefCell::new(None)) };
 }
 
 /// Whether this thread wants to know how long each kernel takes.
 pub(crate) fn is_timing() -> bool {
-    LAUNCHED.with_borrow(Option::is_some)
+    LAUNCHED.with(|all| all.borrow().is_some())
 }
 
 /// Notes a kernel.
 pub(super) fn note(launched: impl FnOnce() -> Launched) {
-    LAUNCHED.with_borrow_mut(|all| {
-        if let Some(all) = all {
+    LAUNCHED.with(|all| {
+        if let Some(all) = all.borrow_mut().as_mut() {
             all.push(launched());
         }
     });
@@ -42,7 +44,7 @@ pub(super) fn note(launched: impl FnOnce() -> Launched) {
 
 /// The kernels that this thread launches while `f` runs. Those inside of another such call are that call's.
 pub(crate) fn of_kernels<T>(f: impl FnOnce() -> T) -> (T, Vec<Launched>) {
-    let outer = LAUNCHED.replace(Some(Vec::new()));
+    let outer = LAUNCHED.with(|all| all.replace(Some(Vec::new())));
     let result = f();
-    (result, LAUNCHED.replace(outer).unwrap_or_default())
+    (result, LAUNCHED.with(|all| all.replace(outer)).unwrap_or_default())
 }

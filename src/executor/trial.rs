@@ -1,6 +1,7 @@
 //! Kernels as they run, noted for whoever runs them again under other schedules.
 
 use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -31,18 +32,20 @@ pub(crate) struct Noted {
 type AllNoted = IndexMap<(Device, Key), Noted>;
 
 thread_local! {
-    static NOTED: RefCell<Option<AllNoted>> = const { RefCell::new(None) };
+    /// What is noted is taken back in the end: nothing is left to drop, so that it is there in destructors of others.
+    static NOTED: ManuallyDrop<RefCell<Option<AllNoted>>> = const { ManuallyDrop::new(RefCell::new(None)) };
 }
 
 /// Whether this thread notes kernels. Then nothing is written over what they have read.
 pub(crate) fn is_noting() -> bool {
-    NOTED.with_borrow(Option::is_some)
+    NOTED.with(|all| all.borrow().is_some())
 }
 
 /// Notes a kernel, if that is wanted and its schedule can be another.
 pub(super) fn note(launched: impl FnOnce() -> Option<Noted>) {
-    NOTED.with_borrow_mut(|all| {
-        let Some(all) = all else { return };
+    NOTED.with(|all| {
+        let mut all = all.borrow_mut();
+        let Some(all) = all.as_mut() else { return };
         let Some(launched) = launched() else { return };
         let key = (launched.device, launched.key.clone());
         match all.get_mut(&key) {
@@ -61,12 +64,12 @@ pub(crate) fn noted<T>(f: impl FnOnce() -> T) -> (T, Vec<Noted>) {
     struct Restore(Option<AllNoted>);
     impl Drop for Restore {
         fn drop(&mut self) {
-            NOTED.set(self.0.take());
+            NOTED.with(|all| drop(all.replace(self.0.take())));
         }
     }
-    let restore = Restore(NOTED.replace(Some(AllNoted::new())));
+    let restore = Restore(NOTED.with(|all| all.replace(Some(AllNoted::new()))));
     let result = f();
-    let all = NOTED.take().unwrap_or_default();
+    let all = NOTED.with(|all| all.take()).unwrap_or_default();
     drop(restore);
     (result, all.into_values().collect())
 }

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::mem::ManuallyDrop;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -135,7 +136,8 @@ pub(crate) fn device_name(device: Device) -> Option<String> {
 }
 
 thread_local! {
-    static SCOPED: RefCell<Option<Arc<InForce>>> = const { RefCell::new(None) };
+    /// Of a scope, which takes back what it has set: nothing is left to drop, so that it is there in destructors of others.
+    static SCOPED: ManuallyDrop<RefCell<Option<Arc<InForce>>>> = const { ManuallyDrop::new(RefCell::new(None)) };
 }
 
 static GLOBAL: RwLock<Option<Arc<InForce>>> = RwLock::new(None);
@@ -148,7 +150,7 @@ const SOME: u8 = 2;
 
 /// What is said of the device by the tuning in force on this thread.
 pub(crate) fn in_force(device: Device) -> Option<SectionId> {
-    if let Some(scoped) = SCOPED.with_borrow(Option::clone) {
+    if let Some(scoped) = SCOPED.with(|scoped| scoped.borrow().clone()) {
         return scoped.section(device);
     }
     if STATE.load(Ordering::Acquire) == UNREAD {
@@ -204,10 +206,11 @@ impl Tuning {
         struct Restore(Option<Arc<InForce>>);
         impl Drop for Restore {
             fn drop(&mut self) {
-                SCOPED.set(self.0.take());
+                SCOPED.with(|scoped| drop(scoped.replace(self.0.take())));
             }
         }
-        let _restore = Restore(SCOPED.replace(Some(InForce::new(Ok(self.clone())))));
+        let own = Some(InForce::new(Ok(self.clone())));
+        let _restore = Restore(SCOPED.with(|scoped| scoped.replace(own)));
         f()
     }
 }

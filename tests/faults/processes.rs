@@ -1,5 +1,6 @@
 //! Processes that are not as others are: without standard error, children, a home or memory, with many threads, forked.
 
+use std::cell::RefCell;
 use std::fs;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ pub fn run(scenario: &str) {
     match scenario {
         "takes apart" => takes_apart(),
         "reaps" => reaps(),
+        "ends late" => ends_late(),
         other => panic!("no scenario {other}"),
     }
 }
@@ -126,4 +128,35 @@ fn nobody_gets_a_home() {
     let said = place.says("unset XDG_CACHE_HOME", "evaluates", &variables);
     assert_eq!(said, (COMPILES.into(), 1));
     assert!(!home.exists());
+}
+
+/// Evaluates when it is dropped.
+struct Late(Tensor);
+
+impl Drop for Late {
+    fn drop(&mut self) {
+        assert_eq!(self.0.to_vec::<f32>().unwrap()[0], 2.0);
+        let scanned = self.0.scan_with(0, 0.0, |sum, x| sum + x + Tensor::rand((), 1) * 0.0);
+        let (values, profile) =
+            lazuli::profile(|| lazuli::Tuning::default().scope(|| scanned.to_vec::<f32>()));
+        println!("<{} {}>", values.unwrap().len(), profile.kernels().len());
+    }
+}
+
+fn ends_late() {
+    thread_local!(static LATE: RefCell<Option<Late>> = const { RefCell::new(None) });
+    let thread = || {
+        // What is made first goes last.
+        LATE.set(Some(Late(expression(1.0))));
+        let scanned = expression(0.0).scan_with(0, 0.0, |sum, x| sum + x);
+        let (result, _) = lazuli::profile(|| lazuli::Tuning::default().scope(|| scanned.eval()));
+        result.unwrap();
+    };
+    std::thread::spawn(thread).join().unwrap();
+}
+
+#[test]
+fn a_thread_evaluates_to_its_end() {
+    let (said, _) = Place::new().says("", "ends late", &[]);
+    assert_eq!(said, "3 1");
 }

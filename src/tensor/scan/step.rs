@@ -4,6 +4,7 @@
 //! else: whoever evaluates refuses it.
 
 use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
@@ -168,8 +169,9 @@ struct Open {
 }
 
 thread_local! {
-    /// The steps that are being recorded, the innermost last.
-    static OPEN: RefCell<Vec<Open>> = const { RefCell::new(Vec::new()) };
+    /// The steps that are being recorded, the innermost last. After the outermost nothing is left to drop, so that it is there in
+    /// destructors of others.
+    static OPEN: ManuallyDrop<RefCell<Vec<Open>>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
 }
 
 impl Open {
@@ -179,41 +181,52 @@ impl Open {
         struct Ended;
         impl Drop for Ended {
             fn drop(&mut self) {
-                OPEN.with_borrow_mut(|steps| steps.truncate(steps.len().saturating_sub(1)));
+                OPEN.with(|steps| {
+                    let mut steps = steps.borrow_mut();
+                    steps.pop();
+                    if steps.is_empty() {
+                        *steps = Vec::new();
+                    }
+                });
             }
         }
-        OPEN.with_borrow_mut(|steps| steps.push(Open { given: given.to_vec(), draws: Vec::new() }));
+        OPEN.with(|steps| steps.borrow_mut().push(Open { given: given.to_vec(), draws: Vec::new() }));
         let _ended = Ended;
         let results = step();
-        let draws = OPEN.with_borrow_mut(|steps| {
-            steps.last_mut().map(|step| std::mem::take(&mut step.draws)).unwrap_or_default()
+        let draws = OPEN.with(|steps| {
+            steps.borrow_mut().last_mut().map(|step| std::mem::take(&mut step.draws)).unwrap_or_default()
         });
         (results, draws)
     }
 
     /// Whether a value is one that such a step was given, or has drawn.
     fn has(value: &Tensor) -> bool {
-        OPEN.with_borrow(|steps| {
+        OPEN.with(|steps| {
             let values = |step: &Open| {
                 let drawn = step.draws.iter().map(|(drawn, _)| drawn);
                 step.given.iter().chain(drawn).any(|own| key(own) == key(value))
             };
-            steps.iter().any(values)
+            steps.borrow().iter().any(values)
         })
     }
 }
 
 /// Random numbers, and within a step what stands for those of any position.
 pub(crate) fn random(call: Call, shape: Shape, dtype: DType, seed: u64) -> Result<Tensor> {
-    let is_step = OPEN.with_borrow(|steps| !steps.is_empty());
+    let is_step = OPEN.with(|steps| !steps.borrow().is_empty());
     if !is_step {
         return call.record(Op::Random { seed }, &[], shape, dtype);
     }
     call.needs_addressable(&shape)?;
     let state = State::Recorded(Recipe::StepValue, Sources::new());
     let drawn = Tensor::from_parts(shape, dtype, None, call.name(), call.location(), state);
-    OPEN.with_borrow_mut(|steps| {
-        steps.iter_mut().last().into_iter().for_each(|step| step.draws.push((drawn.clone(), seed)));
+    OPEN.with(|steps| {
+        steps
+            .borrow_mut()
+            .iter_mut()
+            .last()
+            .into_iter()
+            .for_each(|step| step.draws.push((drawn.clone(), seed)));
     });
     Ok(drawn)
 }

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::ffi::c_void;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -30,9 +31,13 @@ unsafe impl Send for CudaStream {}
 // SAFETY: as above.
 unsafe impl Sync for CudaStream {}
 
+/// Streams by their devices' numbers.
+type Streams = Vec<(usize, Arc<CudaStream>)>;
+
 thread_local! {
-    /// This thread's streams that are not their device's own, by the device's number; the last one counts.
-    static CURRENT: RefCell<Vec<(usize, Arc<CudaStream>)>> = const { RefCell::new(Vec::new()) };
+    /// This thread's streams that are not their device's own, by the device's number; the last one counts. After the outermost
+    /// scope nothing is left to drop, so that it is there in destructors of others.
+    static CURRENT: ManuallyDrop<RefCell<Streams>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
 }
 
 impl CudaStream {
@@ -83,17 +88,24 @@ impl CudaStream {
         struct Leave;
         impl Drop for Leave {
             fn drop(&mut self) {
-                CURRENT.with_borrow_mut(|current| drop(current.pop()));
+                CURRENT.with(|current| {
+                    let mut current = current.borrow_mut();
+                    current.pop();
+                    if current.is_empty() {
+                        *current = Vec::new();
+                    }
+                });
             }
         }
-        CURRENT.with_borrow_mut(|current| current.push((ordinal, self.clone())));
+        CURRENT.with(|current| current.borrow_mut().push((ordinal, self.clone())));
         let _leave = Leave;
         f()
     }
 
     /// Where this thread's work on a device goes, if not to the device's own stream.
     pub(super) fn current(ordinal: usize) -> Option<Arc<CudaStream>> {
-        CURRENT.with_borrow(|current| {
+        CURRENT.with(|current| {
+            let current = current.borrow();
             let own = current.iter().rev().find(|(other, _)| *other == ordinal);
             own.map(|(_, stream)| stream.clone())
         })
