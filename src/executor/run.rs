@@ -141,7 +141,8 @@ impl<'a> Run<'a> {
                 }
             }
         }
-        if let Some(start) = start {
+        // Of empty results nothing was launched.
+        if let Some(start) = start.filter(|_| command.loaded.is_some()) {
             let seconds = prepared.note(command, start, by_device, || operations(self.plan, number))?;
             trial::note(|| self.noted(number, seconds));
         }
@@ -247,6 +248,7 @@ impl Prepared {
             name: emitted.name.clone(),
             schedule: emitted.schedule.to_string(),
             operations: operations(),
+            launches: emitted.launches.len() as u64,
             start,
             bytes,
             seconds,

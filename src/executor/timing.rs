@@ -14,6 +14,8 @@ pub(crate) struct Launched {
     pub(crate) schedule: String,
     /// The operations whose results it gives, with their lines.
     pub(crate) operations: String,
+    /// How often something was launched for it: of a long reduction, parts and what comes of them.
+    pub(crate) launches: u64,
     /// When the host launched it.
     pub(crate) start: Instant,
     /// What it reads and writes at least.

@@ -44,7 +44,7 @@ pub fn profile<T>(f: impl FnOnce() -> T) -> (T, Profile) {
             registers: kernel.occupancy.map(|(registers, _)| registers),
             occupancy: None,
         });
-        entry.launches += 1;
+        entry.launches += kernel.launches;
         entry.bytes += kernel.bytes;
         entry.seconds += kernel.seconds;
         if let Some((_, share)) = kernel.occupancy {
@@ -97,7 +97,8 @@ pub struct KernelTime {
     pub schedule: String,
     /// The operations whose results it gives, with their lines; of kernels that several lines share, those of the first.
     pub operations: String,
-    /// How often it ran; several small kernels in one launch are one.
+    /// How often something was launched for it, as [`stats`](crate::stats()) counts: once a run, or twice for long reductions and
+    /// scans that are split; several small kernels in one launch are one.
     pub launches: u64,
     /// The bytes that its inputs and results have, together.
     pub bytes: u64,
@@ -157,14 +158,15 @@ impl Profile {
             "name": "profile", "cat": "host",
         }));
         let event = |launched: &Launched| {
-            let Launched { device, name, schedule, operations, start, bytes, seconds, occupancy } = launched;
+            let Launched { device, name, schedule, operations, launches, start, bytes, seconds, occupancy } =
+                launched;
             let row = devices.get_index_of(device).map_or(0, |row| row + 1);
             let since = start.saturating_duration_since(self.start).as_secs_f64();
             json!({
                 "ph": "X", "pid": 1, "tid": row, "ts": microseconds(since), "dur": microseconds(*seconds),
                 "name": name, "cat": "kernel",
                 "args": {
-                    "schedule": schedule, "operations": operations, "bytes": bytes,
+                    "schedule": schedule, "operations": operations, "launches": launches, "bytes": bytes,
                     "GB/s": *bytes as f64 / seconds.max(1e-12) / 1e9,
                     "registers": occupancy.map(|(registers, _)| registers),
                     "occupancy": occupancy.map(|(_, share)| share),
@@ -210,7 +212,8 @@ impl Profile {
     /// assert_eq!(profile.seconds_in_kernels(), 0.0);
     /// ```
     pub fn seconds_in_kernels(&self) -> f64 {
-        self.kernels.iter().map(|kernel| kernel.seconds).sum()
+        // The sum of no numbers would be -0.
+        self.kernels.iter().fold(0.0, |sum, kernel| sum + kernel.seconds)
     }
 }
 
@@ -300,6 +303,26 @@ mod tests {
         assert!(profile.seconds_in_kernels() > 0.0 && profile.seconds_in_kernels() <= profile.seconds());
         assert_eq!(profile.to_string().lines().count(), 5);
         assert!(!timing::is_timing());
+    }
+
+    #[test]
+    fn launches_are_those_that_are_planned() {
+        let x = Tensor::ones([1 << 20], DType::F32);
+        x.eval().unwrap();
+        let (sum, empty) = (x.sum(..), x.slice(0, ..0) * 2.0);
+        for (tensor, launches) in [(sum, 2), (empty, 0)] {
+            assert_eq!(tensor.explain().unwrap().launches(), launches);
+            let (result, profile) = profile(|| tensor.eval());
+            result.unwrap();
+            assert_eq!(profile.kernels().iter().map(|kernel| kernel.launches).sum::<u64>(), launches as u64);
+        }
+    }
+
+    #[test]
+    fn without_kernels_there_is_no_time_in_them() {
+        let (_, nothing) = profile(|| ());
+        assert!(nothing.seconds_in_kernels().is_sign_positive());
+        assert!(nothing.to_string().contains(" 0.0 µs in 0 launches"), "{nothing}");
     }
 
     #[test]
