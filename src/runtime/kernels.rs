@@ -13,6 +13,7 @@ use super::cpu::{Compiler, CpuModule, Unloaded, together};
 #[cfg(feature = "cuda")]
 use super::cuda::architecture::{is_virtual, to_compile_for};
 use super::device::{Device, DeviceKind};
+use super::flights::{Flights, Turn};
 use super::general;
 pub(crate) use super::general::Text;
 use super::general::TextId;
@@ -42,6 +43,9 @@ impl std::fmt::Debug for Loaded {
         write!(f, "kernel on {}", self.device)
     }
 }
+
+/// Kernels that threads are loading.
+static FLIGHTS: Flights<(Device, TextId), Result<Loaded>> = Flights::new();
 
 static MEMORY: Mutex<Option<LruCache<(Device, TextId), Loaded>>> = Mutex::new(None);
 
@@ -107,24 +111,58 @@ fn disk_key(backend: &Backend, source: &str) -> Option<Key> {
 /// # Errors
 /// [`Error::Compilation`] with the compiler's log and the source; [`Error::Unavailable`] without a compiler.
 pub(crate) fn load(backend: &Backend, device: Device, text: &Text) -> Result<Loaded> {
-    if let Some(loaded) = loaded(device, text) {
-        return Ok(loaded);
-    }
-    let (module, spill_bytes) = match module(backend, text) {
-        Err(Error::Compilation { .. }) if text.numbers().is_some() => {
-            general::refuse(text);
-            return load(backend, device, &Text::exact(&text.emitted));
-        }
-        // What is known in the text may take registers that arguments do not leave.
-        Ok((_, spill_bytes)) if spill_bytes > MOST_SPILLED_BYTES && text.numbers().is_some() => {
-            general::refuse(text);
-            return load(backend, device, &Text::exact(&text.emitted));
-        }
-        module => module?,
+    let loaded = load_once(backend, device, text);
+    let is_refused = match &loaded {
+        Err(Error::Compilation { .. }) => text.numbers().is_some(),
+        Ok(loaded) => spills(loaded, text),
+        Err(_) => false,
     };
+    if !is_refused {
+        return loaded;
+    }
+    general::refuse(text);
+    load(backend, device, &Text::exact(&text.emitted))
+}
+
+/// As [`load`], with what comes of another thread that is at it.
+fn load_once(backend: &Backend, device: Device, text: &Text) -> Result<Loaded> {
+    let with_numbers = |loaded: Loaded| Loaded { numbers: text.numbers().cloned(), ..loaded };
+    loop {
+        if let Some(loaded) = loaded(device, text) {
+            return Ok(loaded);
+        }
+        match FLIGHTS.begin(held(device, text)) {
+            Turn::Own(lead) => {
+                // Another one may have been over just before this one began.
+                let result = match loaded(device, text) {
+                    Some(loaded) => Ok(loaded),
+                    None => load_anew(backend, device, text),
+                };
+                lead.end(result.clone());
+                return result.map(with_numbers);
+            }
+            Turn::Others(flight) => {
+                if let Some(result) = flight.wait() {
+                    return result.map(with_numbers);
+                }
+            }
+        }
+    }
+}
+
+fn load_anew(backend: &Backend, device: Device, text: &Text) -> Result<Loaded> {
+    let (module, spill_bytes) = module(backend, text)?;
     let loaded = Loaded { device, module: Arc::new(module), spill_bytes, numbers: None };
-    with_memory(|memory| memory.put(held(device, text), loaded.clone()));
-    Ok(Loaded { numbers: text.numbers().cloned(), ..loaded })
+    if !spills(&loaded, text) {
+        with_memory(|memory| memory.put(held(device, text), loaded.clone()));
+    }
+    Ok(loaded)
+}
+
+/// Whether numbers as arguments make a kernel spill too many registers: what is known in the text may take some that
+/// arguments do not leave.
+fn spills(loaded: &Loaded, text: &Text) -> bool {
+    loaded.spill_bytes > MOST_SPILLED_BYTES && text.numbers().is_some()
 }
 
 /// Compiles together what is neither in memory nor on disk, where one run of the compiler takes several kernels. What
@@ -162,22 +200,31 @@ pub(crate) fn compile_ahead(backend: &Backend, device: Device, texts: &[Text]) {
     }
 }
 
-/// Compiles kernels for the CPU in one text, loads and stores each.
-fn compile_together(device: Device, kernels: &[(Key, &Text)]) -> Result<()> {
+/// Compiles kernels for the CPU in one text, loads and stores each; but for those that other threads are at.
+fn compile_together<'a>(device: Device, kernels: &[(Key, &'a Text)]) -> Result<()> {
+    let own = |(key, text): &(Key, &'a Text)| match FLIGHTS.begin(held(device, text)) {
+        Turn::Own(lead) => loaded(device, text).is_none().then_some((*key, *text, lead)),
+        Turn::Others(_) => None,
+    };
+    let kernels: Vec<_> = kernels.iter().filter_map(own).collect();
+    if kernels.is_empty() {
+        return Ok(());
+    }
     let compiler = Compiler::get()?;
-    let sources: Vec<&str> = kernels.iter().map(|(_, text)| text.source()).collect();
+    let sources: Vec<&str> = kernels.iter().map(|(_, text, _)| text.source()).collect();
     let library = compiler.compile_all("several", &sources)?;
-    for (key, text) in kernels {
+    for (key, text, lead) in kernels {
         let (name, source) = (text.emitted.name.as_str(), text.source());
         let module = CpuModule::load(name, &together::id(source), text.emitted.functions(), &library, None);
         let module = module.map_err(|unloaded| compiler.not_loaded(name, unloaded))?;
         stats::add(stats::Counter::KernelsCompiled);
         if let Some(disk) = DiskCache::get() {
-            disk.store(key, "c", source, &library);
+            disk.store(&key, "c", source, &library);
         }
         let module = Arc::new(Module::Cpu(module));
         let loaded = Loaded { device, module, spill_bytes: 0, numbers: None };
-        with_memory(|memory| memory.put(held(device, text), loaded));
+        with_memory(|memory| memory.put(held(device, text), loaded.clone()));
+        lead.end(Ok(loaded));
     }
     Ok(())
 }

@@ -13,6 +13,7 @@ pub(crate) mod download;
 #[cfg(feature = "emulate")]
 pub(crate) mod emulate;
 pub(crate) mod fault;
+pub(crate) mod flights;
 pub(crate) mod general;
 pub(crate) mod host;
 pub(crate) mod information;

@@ -2,9 +2,10 @@
 
 use std::cell::RefCell;
 use std::fs;
+use std::sync::Barrier;
 use std::time::Duration;
 
-use lazuli::Tensor;
+use lazuli::{Tensor, stats};
 
 use super::{COMPILES, NEITHER, Place, expression, succeeds};
 
@@ -13,6 +14,8 @@ pub fn run(scenario: &str) {
     match scenario {
         "takes apart" => takes_apart(),
         "reaps" => reaps(),
+        "comes at once" => comes_at_once(),
+        "fails at once" => fails_at_once(),
         "ends late" => ends_late(),
         other => panic!("no scenario {other}"),
     }
@@ -128,6 +131,52 @@ fn nobody_gets_a_home() {
     let said = place.says("unset XDG_CACHE_HOME", "evaluates", &variables);
     assert_eq!(said, (COMPILES.into(), 1));
     assert!(!home.exists());
+}
+
+/// What 8 threads get that begin together.
+fn at_once<T: Send>(f: impl Fn(f32) -> T + Sync) -> Vec<T> {
+    let barrier = Barrier::new(8);
+    let run = |number: u8| {
+        barrier.wait();
+        f(f32::from(number))
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8).map(|number| scope.spawn(move || run(number))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+/// Several kernels, which are compiled together.
+fn several() -> [Tensor; 3] {
+    let x = Tensor::rand([50, 70], 1);
+    [x.cumsum(0).exp(), x.sort(1, false).0.sin(), x.matmul(x.t()).sum(1)]
+}
+
+fn comes_at_once() {
+    let sums = at_once(|number| expression(number + 2.5).to_vec::<f32>().unwrap()[0]);
+    assert_eq!(sums, [3.5, 4.5, 5.5, 6.5, 7.5, 8.5, 9.5, 10.5]);
+    assert_eq!(stats().kernels_compiled, 1);
+    at_once(|_| lazuli::eval(&several()).unwrap());
+    let kernels = lazuli::explain(&several()).unwrap().kernels();
+    assert_eq!(stats().kernels_compiled, 1 + kernels as u64);
+}
+
+fn fails_at_once() {
+    let errors = at_once(|addend| expression(addend).eval().unwrap_err().to_string());
+    assert!(errors.iter().all(|error| error.contains("no such thing")), "{errors:?}");
+}
+
+#[test]
+fn threads_that_want_the_same_kernel_have_it_compiled_once() {
+    let off = ("LAZULI_CACHE", "off");
+    succeeds("", "comes at once", &[off]);
+    let place = Place::new();
+    let runs = place.path().join("runs");
+    let failing = place.compiler("echo >> $here/runs; echo 'error: no such thing' >&2; exit 1");
+    succeeds("", "fails at once", &[off, ("LAZULI_CC", &failing)]);
+    // Of one thread there are five: the kernel, and whether it is a flag that is refused.
+    let runs = fs::read_to_string(runs).unwrap().lines().count();
+    assert!(runs < 16, "{runs} runs");
 }
 
 /// Evaluates when it is dropped.
