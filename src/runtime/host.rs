@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::memory::{self, Counter, Memory};
 use crate::{Error, Result};
@@ -64,6 +64,12 @@ struct Pool {
 static COUNTER: Counter = Counter::new();
 /// Bytes of all blocks, used or kept.
 static RESERVED: AtomicU64 = AtomicU64::new(0);
+
+/// Bytes that are freed next and go back to the system: what there was when it had no more. Others than buffers need memory too,
+/// and end the process where there is none.
+static OWED: AtomicU64 = AtomicU64::new(0);
+/// Whether the system ever had no more.
+static WAS_SHORT: AtomicBool = AtomicBool::new(false);
 
 static POOL: Mutex<Pool> = Mutex::new(Pool::new(POOL_LIMIT));
 
@@ -173,6 +179,7 @@ impl HostBuffer {
         });
         let Some(allocation) = allocation else {
             COUNTER.give_back(bytes);
+            note_shortage();
             return Err(no_room());
         };
         ask_for_large_pages(allocation, capacity);
@@ -248,9 +255,34 @@ impl Drop for HostBuffer {
         COUNTER.give_back(self.bytes);
         memory::let_go(None, self.as_ptr() as u64, self.bytes);
         let block = Block { start: self.block.start, capacity: self.block.capacity };
+        if is_owed(block.capacity) {
+            return release(block);
+        }
         let rest = pool().put(block);
         // The lock is not held: giving back takes long.
         rest.into_iter().for_each(release);
+    }
+}
+
+/// The system had no more.
+fn note_shortage() {
+    WAS_SHORT.store(true, Ordering::Relaxed);
+    OWED.fetch_max(RESERVED.load(Ordering::Relaxed), Ordering::Relaxed);
+}
+
+/// Whether so many bytes go back to the system, and not to the pool.
+fn is_owed(bytes: usize) -> bool {
+    if OWED.load(Ordering::Relaxed) == 0 {
+        return false;
+    }
+    let less = |owed: u64| (owed > 0).then(|| owed.saturating_sub(bytes as u64));
+    OWED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+}
+
+/// Something that is not a buffer's will need memory: where there once was too little, it is to have what the pool keeps.
+pub(crate) fn make_room() {
+    if WAS_SHORT.load(Ordering::Relaxed) {
+        trim();
     }
 }
 
@@ -272,7 +304,10 @@ pub(crate) fn reserve<T>(elements: &mut Vec<T>, more: usize) -> Result<()> {
         elements.try_reserve_exact(more)
     });
     let elements = elements.len().saturating_add(more);
-    reserved.map_err(|_| out_of_memory(elements.saturating_mul(size_of::<T>()) as u64))
+    reserved.map_err(|_| {
+        note_shortage();
+        out_of_memory(elements.saturating_mul(size_of::<T>()) as u64)
+    })
 }
 
 /// [`Iterator::collect`], with an error where it would end the process.

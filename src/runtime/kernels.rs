@@ -17,6 +17,7 @@ use super::flights::{Flights, Turn};
 use super::general;
 pub(crate) use super::general::Text;
 use super::general::TextId;
+use super::host;
 #[cfg(feature = "cuda")]
 use crate::debug::{self, Level};
 use crate::{Error, Result, stats};
@@ -151,6 +152,7 @@ fn load_once(backend: &Backend, device: Device, text: &Text) -> Result<Loaded> {
 }
 
 fn load_anew(backend: &Backend, device: Device, text: &Text) -> Result<Loaded> {
+    host::make_room();
     let (module, spill_bytes) = module(backend, text)?;
     let loaded = Loaded { device, module: Arc::new(module), spill_bytes, numbers: None };
     if !spills(&loaded, text) {
@@ -210,6 +212,7 @@ fn compile_together<'a>(device: Device, kernels: &[(Key, &'a Text)]) -> Result<(
     if kernels.is_empty() {
         return Ok(());
     }
+    host::make_room();
     let compiler = Compiler::get()?;
     let sources: Vec<&str> = kernels.iter().map(|(_, text, _)| text.source()).collect();
     let library = compiler.compile_all("several", &sources)?;

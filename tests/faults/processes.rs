@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::Barrier;
 use std::time::Duration;
 
-use lazuli::{Tensor, stats};
+use lazuli::{DType, Device, Error, Tensor, stats};
 
 use super::{COMPILES, NEITHER, Place, expression, succeeds};
 
@@ -14,6 +14,7 @@ pub fn run(scenario: &str) {
     match scenario {
         "takes apart" => takes_apart(),
         "reaps" => reaps(),
+        "runs short" => runs_short(),
         "comes at once" => comes_at_once(),
         "fails at once" => fails_at_once(),
         "ends late" => ends_late(),
@@ -131,6 +132,33 @@ fn nobody_gets_a_home() {
     let said = place.says("unset XDG_CACHE_HOME", "evaluates", &variables);
     assert_eq!(said, (COMPILES.into(), 1));
     assert!(!home.exists());
+}
+
+/// Asks for too much, lets go of all, and goes on.
+fn runs_short() {
+    let mut tensors = Vec::new();
+    let error = loop {
+        let tensor = Tensor::zeros([1 << 22], DType::F32);
+        match tensor.eval() {
+            Ok(()) => tensors.push(tensor),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, Error::OutOfMemory { .. }) && tensors.len() > 5, "{error}");
+    let many = Device::cpu().memory().unwrap().reserved;
+    tensors.clear();
+    let few = Device::cpu().memory().unwrap().reserved;
+    assert!(few < many / 8, "{few} of {many} bytes are kept");
+    // What others need, and the compiler.
+    drop(vec![1u8; 200 << 20]);
+    assert_eq!((expression(1.0).exp() * 2.0).to_vec::<f32>().unwrap().len(), 3);
+}
+
+#[test]
+fn after_too_much_there_is_memory_for_what_comes_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = ("LAZULI_CACHE_DIR", folder.path().to_str().unwrap());
+    succeeds("ulimit -v 600000", "runs short", &[cache, ("RAYON_NUM_THREADS", "2")]);
 }
 
 /// What 8 threads get that begin together.
