@@ -17,7 +17,7 @@ use super::flights::{Flights, Turn};
 use super::general;
 pub(crate) use super::general::Text;
 use super::general::TextId;
-use super::host;
+use super::{fork, host};
 #[cfg(feature = "cuda")]
 use crate::debug::{self, Level};
 use crate::{Error, Result, stats};
@@ -171,6 +171,7 @@ fn spills(loaded: &Loaded, text: &Text) -> bool {
 /// fails is left to [`load`].
 pub(crate) fn compile_ahead(backend: &Backend, device: Device, texts: &[Text]) {
     let is_loaded = |text: &Text| with_memory(|memory| memory.contains(&held(device, text)));
+    fork::ready();
     match backend {
         Backend::Cpu(identity) => {
             let new = texts.iter().filter(|text| !is_loaded(text));

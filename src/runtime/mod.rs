@@ -14,6 +14,7 @@ pub(crate) mod download;
 pub(crate) mod emulate;
 pub(crate) mod fault;
 pub(crate) mod flights;
+pub(crate) mod fork;
 pub(crate) mod general;
 pub(crate) mod host;
 pub(crate) mod information;

@@ -18,6 +18,7 @@ pub fn run(scenario: &str) {
         "comes at once" => comes_at_once(),
         "fails at once" => fails_at_once(),
         "ends late" => ends_late(),
+        "forks" => forks(),
         other => panic!("no scenario {other}"),
     }
 }
@@ -236,4 +237,42 @@ fn ends_late() {
 fn a_thread_evaluates_to_its_end() {
     let (said, _) = Place::new().says("", "ends late", &[]);
     assert_eq!(said, "3 1");
+}
+
+/// Large enough for all threads, also in a process that has none but this.
+fn forks() {
+    let compute = |number: u64| {
+        let x = Tensor::rand([1 << 22], number);
+        let (sum, most) = (x.exp().sum(..), x.sin().max(..));
+        lazuli::eval([&sum, &most]).unwrap();
+        sum.item::<f32>().unwrap()
+    };
+    let expected = [compute(1), compute(2)];
+    // SAFETY: no other thread of this process holds anything that the child needs.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let is_right = compute(2) == expected[1]
+            && std::thread::spawn(move || compute(1)).join().unwrap() == expected[0]
+            && lazuli::eval(&several()).is_ok();
+        // SAFETY: ends the process, without what the test's harness would say.
+        unsafe { libc::_exit(if is_right { 0 } else { 1 }) };
+    }
+    let child = rustix::process::Pid::from_raw(child).unwrap();
+    assert_eq!(compute(1), expected[0]);
+    for _ in 0..3000 {
+        let waited = rustix::process::waitpid(Some(child), rustix::process::WaitOptions::NOHANG).unwrap();
+        if let Some((_, status)) = waited {
+            assert_eq!(status.exit_status(), Some(0), "{status:?}");
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    rustix::process::kill_process(child, rustix::process::Signal::KILL).unwrap();
+    panic!("the child hangs");
+}
+
+#[test]
+fn a_forked_process_evaluates() {
+    let folder = tempfile::tempdir().unwrap();
+    succeeds("", "forks", &[("LAZULI_CACHE_DIR", folder.path().to_str().unwrap())]);
 }

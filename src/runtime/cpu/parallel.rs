@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::runtime::fork;
 use crate::settings;
 use job::Job;
 
@@ -44,6 +45,7 @@ impl Cost {
 
 /// Threads that a kernel may have: those of the pool, or what the settings allow of them.
 pub(crate) fn threads() -> u64 {
+    fork::ready();
     (rayon::current_num_threads() as u64).min(settings::most_threads())
 }
 

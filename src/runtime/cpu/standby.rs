@@ -13,6 +13,7 @@ use std::time::Duration;
 use rustix::fs::MemfdFlags;
 
 use super::linker;
+use crate::runtime::fork;
 use crate::runtime::process::{self, End, Running};
 
 /// Compilers that nobody has needed for so long are ended.
@@ -54,7 +55,8 @@ static FAILED: AtomicBool = AtomicBool::new(false);
 
 /// After some time starts compilers by the command until so many wait.
 pub(super) fn start(count: usize, after: Duration, command: Asked) {
-    if !linker::IS_KNOWN || FAILED.load(Ordering::Relaxed) {
+    // Those that wait are the other process's, in a child that was forked, and so is what the lock is.
+    if !linker::IS_KNOWN || FAILED.load(Ordering::Relaxed) || fork::is_child() {
         return;
     }
     // Whoever holds the lock is starting some.
@@ -104,7 +106,7 @@ fn keep(command: Asked) {
 
 /// The object file of a text by a compiler that waits, if there is one of this command and all goes well.
 pub(super) fn compile(source: &str, command: &[String]) -> Option<Vec<u8>> {
-    if source.len() > MOST_TEXT {
+    if source.len() > MOST_TEXT || fork::is_child() {
         return None;
     }
     let standby = {
