@@ -199,7 +199,7 @@ pub(super) const SLICE: [Rule; 7] = [
     },
     Rule {
         name: "slice_of_choice",
-        statement: "slice(where(c, a, b)) is slice(a), if c says where a padded true is, and that is all of the slice; or slice(b)",
+        statement: "slice(where(c, a, b)) is slice(a), if c says where a padded true is, and that is all of the slice, and b is padded or a splat; or slice(b)",
         apply: |site| sliced::of_choice(site),
     },
     Rule {

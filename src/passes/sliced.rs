@@ -71,12 +71,16 @@ fn truth(graph: &Graph, condition: NodeId, region: &Region) -> Option<bool> {
     }
 }
 
-/// A slice of a choice is one of the chosen, if the condition is the same for all of it.
+/// A slice of a join, or of what goes back to a part of one, is one of the chosen, if the condition is the same for all of it. Not
+/// one of a table that is written over in part: a loop that does so step by step would be as many texts as it has steps.
 pub(super) fn of_choice(site: &mut Site<'_>) -> Option<Step> {
     let Op::Select = site.operand(0).op else { return None };
     let operands = site.inner(0);
     let truth = truth(site.graph, operands[0], &region(site)?)?;
-    site.become_op(site.node.op.clone(), &[operands[if truth { 1 } else { 2 }]])
+    let (chosen, other) = if truth { (operands[1], operands[2]) } else { (operands[2], operands[1]) };
+    let is_padded = matches!(site.graph.node(other).op, Op::View(View::Pad { .. }));
+    (is_padded || splat(site.graph, other).is_some())
+        .then(|| site.become_op(site.node.op.clone(), &[chosen]))?
 }
 
 /// A slice of a padded tensor is one of the tensor, or of the padding.
