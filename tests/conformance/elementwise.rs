@@ -113,7 +113,9 @@ fn formulas_are_as_accurate_as_the_table_says() {
         for row in operations::all() {
             let is_elementwise = row.inputs.iter().all(|input| input.shape.is_none());
             let is_approximate = row.accuracy != Accuracy::Exact;
-            if !is_elementwise || !is_approximate || row.inputs.is_empty() {
+            // What is drawn is of other numbers in double precision.
+            let is_drawn = matches!(row.group, Group::Random);
+            if !is_elementwise || !is_approximate || is_drawn || row.inputs.is_empty() {
                 continue;
             }
             let of = |x: &[Tensor], dtype| (row.cases[0].record)(&x[..row.inputs.len()], dtype)[0].clone();
