@@ -4,7 +4,7 @@
 
 use lazuli::operations::{self, Case, Elements, Group, Input, Operation};
 use lazuli::{
-    Conv1d, Conv2d, DType, Device, Fusion, Operand, Reduction, ScanOrder, Shape, Tensor, with_fusion,
+    Conv1d, Conv2d, DType, Device, Fusion, Operand, Reduction, ScanOrder, Shape, Target, Tensor, with_fusion,
 };
 
 #[path = "gradients/asked.rs"]
@@ -549,6 +549,21 @@ fn parts_are_joined() {
 }
 
 /// Back through copies: joins of another number of parts each time, and moves between devices.
+/// Which part an element is of is known before any kernel runs: none asks by position.
+#[test]
+fn parts_of_joins_go_back_alone() {
+    let parts: Vec<Tensor> = (0..12).map(|seed| Tensor::rand([32, 8], seed)).collect();
+    lazuli::eval(&parts).unwrap();
+    for joined in [Tensor::stack(&parts, 0), Tensor::cat(&parts, 1)] {
+        let gradients = lazuli::grad(&joined.square().sum(..), &parts);
+        let program = lazuli::compile_for(&gradients, &Target::cpu()).unwrap();
+        for kernel in program.kernels() {
+            let (_, body) = kernel.source().split_once("_blocks(").unwrap();
+            assert!(!body.contains(" inside") && !body.contains(" ? 1"), "{body}");
+        }
+    }
+}
+
 #[test]
 fn copies_go_back() {
     let x = Tensor::from([1.0f32, 2.0, 3.0]).to(&Device::cpu());

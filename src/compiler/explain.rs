@@ -299,7 +299,7 @@ fn lines(mut boundaries: Vec<Boundary>, kernels: usize, fusion: Fusion) -> Vec<S
     lines.collect()
 }
 
-/// The same kernels, or the same reasons, are listed one by one up to so many times.
+/// From so many times on, the same kernels and the same reasons are listed once.
 const MANY: usize = 4;
 /// The longest loop whose steps are found to be alike, in kernels.
 const LONGEST_STEP: usize = 12;

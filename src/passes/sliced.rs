@@ -28,8 +28,9 @@ enum Placed {
     Across,
 }
 
-/// Outside is what is beyond the one end that is padded, if only one is: there a plan that is the same at both ends of a
-/// stretch of sizes is the same in between, where what began before the part might be inside of it, and then after it.
+/// Outside counts only where one end of one axis is padded. With padding at both ends a slice that moves on may be before the part,
+/// inside of it, and behind it: the first and the last plan of such sizes would be alike, and `compiler::family` would take those in
+/// between for the same.
 fn placed(region: &Region, before: &[usize], lengths: &[usize], extents: &[usize]) -> Placed {
     let (mut placed, mut ends, mut is_beyond) = (Placed::Inside, 0, false);
     for (axis, &(low, high)) in region.iter().enumerate() {

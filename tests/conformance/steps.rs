@@ -241,10 +241,13 @@ fn what_an_input_is_does_not_follow_from_its_extents() {
             };
             let mut outputs = Vec::new();
             for product in [false, true] {
-                let inputs = [&rows, &each, &once];
-                let ([last], []) = scan(inputs, 0, ScanOrder::new(), [&begun], |[sum], [row, own, once]| {
-                    ([next(sum, row, own, once, product)], [])
-                });
+                // A number has no axes, and is the same in each step.
+                let one = Tensor::scalar(1.0f32).to(device);
+                let inputs = [&rows, &each, &once, &one];
+                let ([last], []) =
+                    scan(inputs, 0, ScanOrder::new(), [&begun], |[sum], [row, own, once, one]| {
+                        ([next(sum, row, own, once, product) * one], [])
+                    });
                 let looped = (0..steps as isize).fold(begun.clone(), |sum, n| {
                     next(&sum, &rows.select(0, n), &each.select(0, n), &once.select(0, 0), product)
                 });

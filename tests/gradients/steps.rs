@@ -49,7 +49,15 @@ fn operations_go_back_in_steps_as_they_do_outside() {
             let whole = whole.unwrap().cast(DType::F64).sum(..);
             for input in inputs.iter().filter(|input| input.dtype().unwrap() == DType::F64) {
                 let of = |loss: &Tensor| lazuli::grad(loss, input).to_vec::<f64>();
-                let (Ok(own), Ok(in_step)) = (of(&whole), of(&loss)) else { continue };
+                // What has no gradient outside has none.
+                let Ok(own) = of(&whole) else { continue };
+                let in_step = match of(&loss) {
+                    Ok(in_step) => in_step,
+                    Err(error) => {
+                        wrong.push(format!("{}: {error}", case.rust));
+                        continue;
+                    }
+                };
                 let is_near = |(a, b): (&f64, &f64)| {
                     a.is_nan() && b.is_nan() || a == b || (a - b).abs() <= 1e-12 * (1.0 + a.abs())
                 };

@@ -108,8 +108,10 @@ impl Analyser<'_> {
         };
         let finds_positions = nodes.iter().any(is_position);
         let figures = facts.figures;
-        let is_shared_scan =
-            figures.packs && scan.is_some_and(|lines| lines.are_shared_rows(figures.processors));
+        let is_recurrence = |&id: &NodeId| matches!(self.graph.node(id).op, Op::Recurrence { .. });
+        let is_shared_scan = figures.packs
+            && scan.is_some_and(|lines| lines.are_shared_rows(figures.processors))
+            && !nodes.iter().any(is_recurrence);
         let shape = Shape { rows, is_scan: scan.is_some(), is_shared_scan, kind, stores_rows };
         self.ways = [0.0; 2];
         let Analysis { work, recomputed, texts, .. } = analysis;
@@ -209,7 +211,7 @@ impl Analyser<'_> {
                 self.count_read(work, read, &shared, &shape);
             }
         }
-        // Short lines hardly begin, and are over.
+        // For what is before or behind the scan, each line begins and ends a loop in lanes.
         let lines = scan.map_or(0, |lines| lines.ends()) as f64;
         let begun = lines * beside_steps.iter().filter(|is_there| **is_there).count() as f64;
         work.counted.turns += begun;

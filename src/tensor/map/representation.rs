@@ -68,8 +68,8 @@ fn frexp(call: Call, x: &Tensor) -> Result<(Tensor, Tensor)> {
     let exponent = logarithm + is_large.where_(1.0, is_short.where_(-1.0, 0.0)) - is_small.where_(UP, 0.0);
     let exponent = is_number.where_(exponent, 0.0).cast(DType::I32);
     let mantissa = is_number.where_(mantissa, &own).cast(dtype);
-    let power = exponent.clone();
-    let mantissa = call.derived(&mantissa, &[x], move |g, _| Ok(vec![g.ldexp(-&power)]));
+    // The exponent is a source, and not the rule's own: in the step of a scan there is one for each position.
+    let mantissa = call.derived(&mantissa, &[x, &exponent], |g, all| Ok(vec![g.ldexp(-&all[2])]));
     mantissa.validity()?;
     exponent.validity()?;
     Ok((mantissa, exponent))

@@ -35,31 +35,22 @@ impl Input {
 }
 
 impl Along {
-    /// Each input has the axis, counted among its own, with as many positions as the others, or one. Only one of too few axes
-    /// has that of the shape that all inputs broadcast to, if it has it there. So what an input is does not follow from
-    /// how long it is.
+    /// Each input has the axis, counted among its own, with as many positions as the others, or one. Only one of too few axes for
+    /// that has it where the input of most axes does, both aligned at their ends, or has none. So what an input is does not
+    /// follow from how long it is.
     pub(super) fn of(call: Call, inputs: &[&Tensor], axis: isize) -> Result<Along> {
         let shapes: Vec<&Shape> = inputs.iter().map(|x| Ok(x.known()?.0)).collect::<Result<_>>()?;
-        if shapes.is_empty() {
+        let Some(&longest) = shapes.iter().max_by_key(|shape| shape.rank()) else {
             return call.fail("goes along its inputs, and there are none");
-        }
-        let together = shapes.iter().try_fold(Shape::scalar(), |together, shape| together.broadcast(shape));
-        let together = match together {
-            Some(full) => {
-                let number = call.axis(axis, &full)?;
-                Some((full, number))
-            }
-            None => None,
         };
-        let aligned = |shape: &Shape| {
-            together.as_ref().and_then(|(full, number)| (number + shape.rank()).checked_sub(full.rank()))
-        };
+        let number = call.axis(axis, longest)?;
+        let aligned = |shape: &Shape| (number + shape.rank()).checked_sub(longest.rank());
         let own = |shape: &&Shape| {
             let has_it = match usize::try_from(axis) {
                 Ok(axis) => axis < shape.rank(),
                 Err(_) => axis.unsigned_abs() <= shape.rank(),
             };
-            if has_it || together.is_none() { call.axis(axis, shape).map(Some) } else { Ok(aligned(shape)) }
+            if has_it { call.axis(axis, shape).map(Some) } else { Ok(aligned(shape)) }
         };
         let axes: Vec<Option<usize>> = shapes.iter().map(own).collect::<Result<_>>()?;
         let extents = || shapes.iter().zip(&axes).filter_map(|(shape, axis)| Some(shape[(*axis)?]));
@@ -78,7 +69,9 @@ impl Along {
             Input { tensor: (*x).clone(), axis, shape: of_element }
         };
         let inputs = inputs.iter().zip(&axes).map(input).collect();
-        Ok(Along { inputs, axis, length, together: together.filter(|_| is_together) })
+        let together = shapes.iter().try_fold(Shape::scalar(), |together, shape| together.broadcast(shape));
+        let together = together.filter(|_| is_together).map(|full| (full, number));
+        Ok(Along { inputs, axis, length, together })
     }
 
     /// The shape of a step, if its elements and carries broadcast.

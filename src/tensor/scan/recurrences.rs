@@ -73,8 +73,10 @@ impl Tensor {
 /// the carries of the next step, and results. Gives the carries after the last step, which have no axis, and all steps'
 /// results, which have. As `jax.lax.scan`.
 ///
-/// Each input has the axis as one of its own, with as many positions as the others or with one; one of too few axes for that has
-/// the axis of the shape that the inputs broadcast to. What is the same in each step is no input: the step uses it. `step` is called once, with tensors that stand for those of any position: elements have the shape
+/// Each input has the axis as one of its own, with as many positions as the others or with one; one of too few axes for that is
+/// aligned at its end with that of most axes, as in broadcasting. What is the same in each step is no input: the step uses it.
+///
+/// `step` is called once, with tensors that stand for those of any position: elements have the shape
 /// of their input without the axis, carries that of the first ones, the `inits`; numbers that of all elements and carries
 /// together. An elementwise step is one loop in a kernel, whose carries and results all have the shape of all together; of
 /// another step, such as that of a recurrent network with its products, all steps are recorded one after the other, and
