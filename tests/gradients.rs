@@ -24,6 +24,7 @@ const CONSTANT: &[&str] = &[
     "round",
     "trunc",
     "round_decimals",
+    "view_dtype",
     "div_with",
     "floor_divide",
     "eq",

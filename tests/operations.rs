@@ -386,6 +386,7 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 7] = [
             "rfft",
             "scaled_dot_product_attention",
             "stft",
+            "view_dtype",
         ],
     ),
 ];

@@ -89,6 +89,23 @@ impl DType {
         }
     }
 
+    /// The float of an integer's size, and the signed integer of a float's, where registers hold both.
+    ///
+    /// ```
+    /// use lazuli_codegen::DType;
+    /// assert_eq!(DType::F32.other_kind(), Some(DType::I32));
+    /// assert_eq!((DType::I64.other_kind(), DType::F16.other_kind()), (Some(DType::F64), None));
+    /// ```
+    pub const fn other_kind(self) -> Option<DType> {
+        match self {
+            DType::F32 => Some(DType::I32),
+            DType::I32 => Some(DType::F32),
+            DType::F64 => Some(DType::I64),
+            DType::I64 => Some(DType::F64),
+            DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::U32 | DType::F16 | DType::BF16 => None,
+        }
+    }
+
     /// The short name used in dumps, kernel names and messages, such as `f32`.
     pub const fn name(self) -> &'static str {
         match self {

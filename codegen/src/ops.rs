@@ -129,9 +129,16 @@ macro_rules! scalar_operations {
     (@accepts Floats $dtype:ident) => { $dtype.is_float() };
     (@accepts Bits $dtype:ident) => { !$dtype.is_float() };
     (@accepts Integers $dtype:ident) => { $dtype.is_int() };
+    (@accepts Words $dtype:ident) => { $dtype.other_kind().is_some() };
     (@accepts Bool $dtype:ident) => { matches!($dtype, $crate::DType::Bool) };
     (@result Same $dtype:ident) => { $dtype };
     (@result Bool $dtype:ident) => { $crate::DType::Bool };
+    (@result OtherKind $dtype:ident) => {
+        match $dtype.other_kind() {
+            Some(other) => other,
+            None => $dtype,
+        }
+    };
 }
 pub(crate) use scalar_operations;
 
@@ -161,8 +168,13 @@ impl UnaryOp {
         if !self.accepts(dtype) {
             return None;
         }
+        let result = self.result(dtype);
+        // Nothing but bits is of the other kind.
+        if dtype.other_kind() == Some(result) {
+            return Some(Scalar::from_bits(result, x.to_bits()));
+        }
         if !dtype.is_float() {
-            return Some(of_integers(self.result(dtype), self.integers()?(x.as_i64())));
+            return Some(of_integers(result, self.integers()?(x.as_i64())));
         }
         Some(match self.floats()? {
             Meaning::Exact(f) | Meaning::Near(f) => rounded(dtype, f(x.as_f64())),

@@ -65,6 +65,7 @@ operations! {
     frexp(a: ANY) Floats -> Same, Exact, "Mantissas and exponents.": "tuple(torch.frexp(a))" => a.frexp();
     round_decimals(a: ANY) Floats -> Same, Exact, "Rounded to so many decimals, halves to even.": "torch.round(a, decimals=2)" => a.round_decimals(2), "torch.round(a, decimals=-1)" => a.round_decimals(-1);
     nan_to_num(a: ANY) All -> Same, Exact, "NaN and infinities replaced.": "torch.nan_to_num(a)" => a.nan_to_num(0.0, None, None), "torch.nan_to_num(a, 1.0, 2.0, -3.0)" => a.nan_to_num(1.0, Some(2.0), Some(-3.0));
+    view_dtype(a: SMALL.shape(&[3, 8])) All -> Fixed(DType::U8), Exact, "The same bits as numbers of another dtype.": "a.view(torch.uint8)" => a.view_dtype(DType::U8), "a.view(torch.int16)" => a.view_dtype(DType::I16), "a.view(torch.int32)" => a.view_dtype(DType::I32), "a.view(torch.int64)" => a.view_dtype(DType::I64), "a.view(torch.float16)" => a.view_dtype(DType::F16), "a.view(torch.bfloat16)" => a.view_dtype(DType::BF16), "a.view(torch.float32)" => a.view_dtype(DType::F32), "a.view(torch.float64)" => a.view_dtype(DType::F64);
     cast(dtype; a: ANY) All -> Same, Exact, "Converted as Rust's `as` converts.": "a.to(dtype)" => a.cast(dtype);
 }
 

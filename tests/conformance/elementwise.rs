@@ -141,6 +141,30 @@ fn formulas_are_as_accurate_as_the_table_says() {
 }
 
 #[test]
+fn bits_of_all_dtypes() {
+    for from in DType::ALL {
+        check_fused(&format!("bits of {from}"), |device| {
+            let x = specials(device, from);
+            let x = x.narrow(0, 0, x.numel().unwrap() / 8 * 8);
+            let others = DType::ALL.into_iter().filter(|&to| to != DType::Bool && to != from);
+            let views = others.map(|to| exact(format!("as {to}"), x.view_dtype(to)));
+            // There and back, with every bit of NaN.
+            let back = |to: DType| exact(format!("as {to} and bits"), x.view_dtype(to).view_dtype(DType::U8));
+            let back = [DType::I32, DType::F32, DType::F64].map(back);
+            let signs = match from.is_float() {
+                true => {
+                    // The bits of a NaN that was computed are the processor's.
+                    let x = x.nan_to_num(0.0, None, None);
+                    vec![exact("after arithmetic", (-x * 0.5).view_dtype(DType::U8))]
+                }
+                false => Vec::new(),
+            };
+            views.chain(back).chain(signs).collect()
+        });
+    }
+}
+
+#[test]
 fn casts_between_all_dtypes() {
     for from in DType::ALL {
         check(&format!("casts of {from}"), |device| {

@@ -38,6 +38,9 @@ pub fn names(page: &mut Page) {
     let (line, number) = (tensor(DType::F32, &[4]), tensor(DType::F32, &[]));
     let (labels, bools) = (tensor(DType::I64, &[3]), tensor(DType::Bool, &[3, 4]));
     mistakes! { page:
+        bools.view_dtype(DType::F64);
+        number.view_dtype(DType::U8);
+        line.view_dtype(DType::Bool);
         line.fliplr();
         number.flipud();
         line.diagflat(isize::MAX);

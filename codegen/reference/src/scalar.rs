@@ -27,6 +27,9 @@ fn zip<T: Copy, U>(a: &[T], b: &[T], f: impl Fn(T, T) -> U) -> Vec<U> {
 /// assert!(unary(UnaryOp::Not, &Values::F32(vec![1.0])).is_err());
 /// ```
 pub fn unary(op: UnaryOp, x: &Values) -> Result<Values> {
+    if op == UnaryOp::Bitcast && op.accepts(x.dtype()) {
+        return Ok(Values::from_bytes(op.result(x.dtype()), x.bytes()));
+    }
     let result = match x {
         Values::Bool(x) => op
             .integers()

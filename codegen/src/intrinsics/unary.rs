@@ -4,7 +4,7 @@ use super::{Helpers, function, library, narrowed, needs_wrapping, one, zero};
 use crate::{DType, Language, UnaryOp};
 
 /// The text of `op` applied to `x`, a value of compute type `dtype` that the operation accepts. `IsNan`, `IsInf` and
-/// `IsFinite` give a `Bool`, every other operation a value of `dtype`.
+/// `IsFinite` give a `Bool`, `Bitcast` the other kind of value, every other operation a value of `dtype`.
 ///
 /// In CUDA C the transcendental functions are the language's own; in C they are helpers that vectorise, but for few.
 pub fn unary(language: Language, op: UnaryOp, dtype: DType, x: &str, helpers: &mut Helpers) -> String {
@@ -39,6 +39,17 @@ pub fn unary(language: Language, op: UnaryOp, dtype: DType, x: &str, helpers: &m
         UnaryOp::Relu => format!("{x} < {zero} ? {zero} : {x}", zero = zero(dtype)),
         UnaryOp::Not => format!("!{x}"),
         UnaryOp::BitNot => narrowed(language, dtype, &format!("~{x}")),
+        UnaryOp::Bitcast => {
+            let to = op.result(dtype);
+            let name = match (language, to) {
+                (Language::C, _) => format!("lz_as_{to}"),
+                (Language::Cuda, DType::I32) => "__float_as_int".into(),
+                (Language::Cuda, DType::F32) => "__int_as_float".into(),
+                (Language::Cuda, DType::I64) => "__double_as_longlong".into(),
+                (Language::Cuda, _) => "__longlong_as_double".into(),
+            };
+            helpers.call(language, &name, &[x])
+        }
         UnaryOp::IsNan => format!("{x} != {x}"),
         _ => function(language, op.spelling(), op.name(), dtype, &[x], helpers),
     }

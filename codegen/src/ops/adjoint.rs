@@ -162,6 +162,7 @@ impl UnaryOp {
             | UnaryOp::Trunc
             | UnaryOp::Not
             | UnaryOp::BitNot
+            | UnaryOp::Bitcast
             | UnaryOp::IsNan
             | UnaryOp::IsInf
             | UnaryOp::IsFinite => return None,

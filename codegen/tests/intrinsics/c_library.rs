@@ -30,6 +30,7 @@ const CUDA_PRELUDE: &str = r#"
 #define __forceinline__ inline
 static inline float __int_as_float(int x) { union { int i; float f; } u = { x }; return u.f; }
 static inline int __float_as_int(float x) { union { float f; int i; } u = { x }; return u.i; }
+static inline long long __double_as_longlong(double x) { union { double f; long long i; } u = { x }; return u.i; }
 static inline double __longlong_as_double(long long x) { union { long long i; double f; } u = { x }; return u.f; }
 static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 static inline double rsqrt(double x) { return 1.0 / sqrt(x); }

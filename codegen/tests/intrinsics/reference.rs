@@ -119,6 +119,14 @@ fn i0(x: f64) -> f64 {
 
 pub fn unary(op: UnaryOp, x: Scalar) -> Expected {
     let dtype = x.dtype();
+    if op == UnaryOp::Bitcast {
+        return Expected::Exact(match dtype {
+            DType::F32 => Scalar::from_i64(DType::I32, i64::from(x.to_bits() as u32)),
+            DType::F64 => Scalar::from_i64(DType::I64, x.to_bits() as i64),
+            DType::I32 => Scalar::from_f64(DType::F32, f32::from_bits(x.as_i64() as u32).into()),
+            _ => Scalar::from_f64(DType::F64, f64::from_bits(x.as_i64() as u64)),
+        });
+    }
     if let Some(function) = transcendental(op) {
         return Expected::Near(function(x.as_f64()));
     }
