@@ -527,6 +527,7 @@ fn messages_of_every_operation() {
         computing::sequences,
         named::further_arguments,
         named::names,
+        named::renamed,
         named::draws_and_points,
         named::numbers,
         questions,

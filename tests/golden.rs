@@ -67,6 +67,7 @@ const DIFFERENCES: &[Difference] = &[
             "fmax",
             "fmin",
             "clamp",
+            "clip",
             "clamp_min",
             "clamp_max",
             "relu6",

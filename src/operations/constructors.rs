@@ -18,6 +18,9 @@ operations! {
     zeros_like(a: ANY) All -> Same, Exact, "Zeros in a tensor's shape and dtype.": "torch.zeros_like(a)" => a.zeros_like();
     ones_like(a: ANY) All -> Same, Exact, "Ones in a tensor's shape and dtype.": "torch.ones_like(a)" => a.ones_like();
     full_like(a: ANY) All -> Same, Exact, "A value in a tensor's shape and dtype.": "torch.full_like(a, 3)" => a.full_like(Number::Int(3));
+    new_zeros(a: ANY) All -> Same, Exact, "Zeros of another shape, in a tensor's dtype.": "a.new_zeros((2, 3))" => a.new_zeros([2, 3]);
+    new_ones(a: ANY) All -> Same, Exact, "Ones of another shape, in a tensor's dtype.": "a.new_ones((2, 3))" => a.new_ones([2, 3]);
+    new_full(a: ANY) All -> Same, Exact, "A value in another shape, in a tensor's dtype.": "a.new_full((2, 3), 3)" => a.new_full([2, 3], 3);
     linspace(_dtype;) All -> Fixed(DType::F64), Exact, "So many numbers, equally far apart.": "torch.linspace(-1.0, 2.0, 13, dtype=torch.float64)" => Tensor::linspace(-1.0, 2.0, 13, DType::F64);
     logspace(_dtype;) All -> Fixed(DType::F32), Ulps(2), "Powers, equally many times apart.": "torch.logspace(-1.0, 2.0, 13, 3.0, dtype=torch.float32)" => Tensor::logspace(-1.0, 2.0, 13, 3.0, DType::F32);
     hann_window(dtype;) Floats -> Same, Near { relative: 4.0, absolute: 4.0 }, "Hann's window.": "torch.hann_window(13, dtype=dtype)" => Tensor::hann_window(13, true, dtype);

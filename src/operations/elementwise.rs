@@ -9,13 +9,16 @@ operations! {
     /// Of one tensor.
     UNARY: Group::Unary;
     neg(a: ANY) Numbers -> Same, Exact, "`-x`; integers wrap.": "torch.neg(a)" => a.neg();
+    negative(a: ANY) Numbers -> Same, Exact, "[`neg`](crate::Tensor::neg) by another name.": "torch.negative(a)" => a.negative();
     abs(a: ANY) Numbers -> Same, Exact, "`|x|`; the least integer stays itself.": "torch.abs(a)" => a.abs();
+    absolute(a: ANY) Numbers -> Same, Exact, "[`abs`](crate::Tensor::abs) by another name.": "torch.absolute(a)" => a.absolute();
     sign(a: ANY) Numbers -> Same, Exact, "-1, 0 or 1; NaN for NaN.": "torch.where(a.isnan(), a, torch.sign(a)) if a.is_floating_point() else torch.sign(a)" => a.sign();
     square(a: ANY) Numbers -> Same, Exact, "`x * x`.": "torch.square(a)" => a.square();
     floor(a: ANY) Numbers -> Same, Exact, "Rounded towards minus infinity.": "torch.floor(a)" => a.floor();
     ceil(a: ANY) Numbers -> Same, Exact, "Rounded towards plus infinity.": "torch.ceil(a)" => a.ceil();
     round(a: ANY) Numbers -> Same, Exact, "Rounded to the nearest integer, halves to even.": "torch.round(a)" => a.round();
     trunc(a: ANY) Numbers -> Same, Exact, "Rounded towards zero.": "torch.trunc(a)" => a.trunc();
+    fix(a: ANY) Numbers -> Same, Exact, "[`trunc`](crate::Tensor::trunc) by another name.": "torch.fix(a)" => a.fix();
     reciprocal(a: ANY) All -> Float, Exact, "`1 / x`.": "torch.reciprocal(a)" => a.reciprocal();
     sqrt(a: ANY) All -> Float, Exact, "The square root.": "torch.sqrt(a)" => a.sqrt();
     rsqrt(a: ANY) All -> Float, Ulps(2), "`1 / sqrt(x)`.": "torch.rsqrt(a)" => a.rsqrt();
@@ -33,13 +36,19 @@ operations! {
     erf(a: ANY) All -> Float, Ulps(2), "The error function.": "torch.erf(a)" => a.erf();
     cbrt(a: ANY) All -> Float, Ulps(4), "The cube root.": "np.cbrt(a)" => a.cbrt();
     asin(a: ANY) All -> Float, Ulps(2), "The arc sine.": "torch.asin(a)" => a.asin();
+    arcsin(a: ANY) All -> Float, Ulps(2), "[`asin`](crate::Tensor::asin) by another name.": "torch.arcsin(a)" => a.arcsin();
     acos(a: ANY) All -> Float, Ulps(2), "The arc cosine.": "torch.acos(a)" => a.acos();
+    arccos(a: ANY) All -> Float, Ulps(2), "[`acos`](crate::Tensor::acos) by another name.": "torch.arccos(a)" => a.arccos();
     atan(a: ANY) All -> Float, Ulps(2), "The arc tangent.": "torch.atan(a)" => a.atan();
+    arctan(a: ANY) All -> Float, Ulps(2), "[`atan`](crate::Tensor::atan) by another name.": "torch.arctan(a)" => a.arctan();
     sinh(a: ANY) All -> Float, Ulps(3), "The hyperbolic sine.": "torch.sinh(a)" => a.sinh();
     cosh(a: ANY) All -> Float, Ulps(2), "The hyperbolic cosine.": "torch.cosh(a)" => a.cosh();
     asinh(a: ANY) All -> Float, Ulps(3), "The inverse of sinh.": "torch.asinh(a)" => a.asinh();
+    arcsinh(a: ANY) All -> Float, Ulps(3), "[`asinh`](crate::Tensor::asinh) by another name.": "torch.arcsinh(a)" => a.arcsinh();
     acosh(a: ANY) All -> Float, Ulps(4), "The inverse of cosh.": "torch.acosh(a)" => a.acosh();
+    arccosh(a: ANY) All -> Float, Ulps(4), "[`acosh`](crate::Tensor::acosh) by another name.": "torch.arccosh(a)" => a.arccosh();
     atanh(a: ANY) All -> Float, Ulps(3), "The inverse of tanh.": "torch.atanh(a)" => a.atanh();
+    arctanh(a: ANY) All -> Float, Ulps(3), "[`atanh`](crate::Tensor::atanh) by another name.": "torch.arctanh(a)" => a.arctanh();
     entr(a: ANY) All -> Float, Ulps(4), "`-x * log(x)`, 0 at 0.": "torch.special.entr(a)" => a.entr();
     erfc(a: ANY) All -> Float, Ulps(5), "`1 - erf(x)`, accurate for large x.": "torch.special.erfc(a)" => a.erfc();
     erfinv(a: ANY) All -> Float, Ulps(5), "The inverse of erf.": "torch.erfinv(a)" => a.erfinv();
@@ -74,8 +83,12 @@ operations! {
     BINARY: Group::Binary;
     add(a: ANY, b: ANY) All -> Same, Exact, "`a + b`; integers wrap, bools are or-ed.": "torch.add(a, b)" => a.add(b), "a + 3" => a.add(3);
     sub(a: ANY, b: ANY) Numbers -> Same, Exact, "`a - b`.": "torch.sub(a, b)" => a.sub(b);
+    subtract(a: ANY, b: ANY) Numbers -> Same, Exact, "[`sub`](crate::Tensor::sub) by another name.": "torch.subtract(a, b)" => a.subtract(b);
     mul(a: ANY, b: ANY) All -> Same, Exact, "`a * b`.": "torch.mul(a, b)" => a.mul(b);
+    multiply(a: ANY, b: ANY) All -> Same, Exact, "[`mul`](crate::Tensor::mul) by another name.": "torch.multiply(a, b)" => a.multiply(b);
     div(a: ANY, b: ANY) All -> Float, Exact, "The true quotient.": "torch.div(a, b)" => a.div(b);
+    divide(a: ANY, b: ANY) All -> Float, Exact, "[`div`](crate::Tensor::div) by another name.": "torch.divide(a, b)" => a.divide(b);
+    true_divide(a: ANY, b: ANY) All -> Float, Exact, "[`div`](crate::Tensor::div) by another name.": "torch.true_divide(a, b)" => a.true_divide(b);
     div_with(a: ANY, b: ANY) Numbers -> Same, Exact, "The quotient rounded to an integer; an integer over zero is 0.": "torch.div(a, b, rounding_mode='trunc')" => a.div_with(b, Rounding::Trunc), "torch.div(a, b, rounding_mode='floor')" => a.div_with(b, Rounding::Floor);
     floor_divide(a: ANY, b: ANY) Numbers -> Same, Exact, "The quotient rounded towards minus infinity; an integer over zero is 0.": "torch.floor_divide(a, b)" => a.floor_divide(b);
     remainder(a: ANY, b: ANY) Numbers -> Same, Exact, "The remainder with the divisor's sign; an integer by zero is 0.": "torch.remainder(a, b)" => a.remainder(b);
@@ -86,6 +99,7 @@ operations! {
     maximum(a: ANY, b: ANY) All -> Same, Exact, "The larger; NaN if either is.": "torch.maximum(a, b)" => a.maximum(b);
     minimum(a: ANY, b: ANY) All -> Same, Exact, "The smaller; NaN if either is.": "torch.minimum(a, b)" => a.minimum(b);
     atan2(a: ANY, b: ANY) All -> Float, Ulps(3), "The angle of the point (b, a).": "torch.atan2(a, b)" => a.atan2(b);
+    arctan2(a: ANY, b: ANY) All -> Float, Ulps(3), "[`atan2`](crate::Tensor::atan2) by another name.": "torch.arctan2(a, b)" => a.arctan2(b);
     fmod(a: ANY, b: ANY) Numbers -> Same, Exact, "The remainder with the dividend's sign; an integer by zero is 0.": "torch.fmod(a, b)" => a.fmod(b);
     fmax(a: ANY, b: ANY) All -> Same, Exact, "The larger, or the one that is no NaN.": "torch.fmax(a, b)" => a.fmax(b);
     fmin(a: ANY, b: ANY) All -> Same, Exact, "The smaller, or the one that is no NaN.": "torch.fmin(a, b)" => a.fmin(b);
@@ -110,6 +124,7 @@ operations! {
     clamp_min(a: ANY, b: ANY) All -> Same, Exact, "Not below b; NaN if either is.": "torch.clamp_min(a, b)" => a.clamp_min(b), "torch.clamp(a, min=1)" => a.clamp_min(1);
     clamp_max(a: ANY, b: ANY) All -> Same, Exact, "Not above b; NaN if either is.": "torch.clamp_max(a, b)" => a.clamp_max(b), "torch.clamp(a, max=1)" => a.clamp_max(1);
     clamp(a: ANY, b: ANY, c: ANY) All -> Same, Exact, "`min(max(a, low), high)`.": "torch.clamp(a, b, c)" => a.clamp(b, c);
+    clip(a: ANY, b: ANY, c: ANY) All -> Same, Exact, "[`clamp`](crate::Tensor::clamp) by another name.": "torch.clip(a, b, c)" => a.clip(b, c);
 }
 
 operations! {
@@ -117,10 +132,15 @@ operations! {
     LOGIC: Group::Logic;
     eq(a: ANY, b: ANY) All -> TRUTH, Exact, "Whether they are equal.": "torch.eq(a, b)" => a.eq(b);
     ne(a: ANY, b: ANY) All -> TRUTH, Exact, "Whether they differ.": "torch.ne(a, b)" => a.ne(b);
+    not_equal(a: ANY, b: ANY) All -> TRUTH, Exact, "[`ne`](crate::Tensor::ne) by another name.": "torch.not_equal(a, b)" => a.not_equal(b);
     lt(a: ANY, b: ANY) All -> TRUTH, Exact, "Whether a is less.": "torch.lt(a, b)" => a.lt(b);
+    less(a: ANY, b: ANY) All -> TRUTH, Exact, "[`lt`](crate::Tensor::lt) by another name.": "torch.less(a, b)" => a.less(b);
     le(a: ANY, b: ANY) All -> TRUTH, Exact, "Whether a is less or equal.": "torch.le(a, b)" => a.le(b);
+    less_equal(a: ANY, b: ANY) All -> TRUTH, Exact, "[`le`](crate::Tensor::le) by another name.": "torch.less_equal(a, b)" => a.less_equal(b);
     gt(a: ANY, b: ANY) All -> TRUTH, Exact, "Whether a is greater.": "torch.gt(a, b)" => a.gt(b);
+    greater(a: ANY, b: ANY) All -> TRUTH, Exact, "[`gt`](crate::Tensor::gt) by another name.": "torch.greater(a, b)" => a.greater(b);
     ge(a: ANY, b: ANY) All -> TRUTH, Exact, "Whether a is greater or equal.": "torch.ge(a, b)" => a.ge(b);
+    greater_equal(a: ANY, b: ANY) All -> TRUTH, Exact, "[`ge`](crate::Tensor::ge) by another name.": "torch.greater_equal(a, b)" => a.greater_equal(b);
     logical_and(a: ANY, b: ANY) All -> TRUTH, Exact, "Whether both are nonzero.": "torch.logical_and(a, b)" => a.logical_and(b);
     logical_or(a: ANY, b: ANY) All -> TRUTH, Exact, "Whether either is nonzero.": "torch.logical_or(a, b)" => a.logical_or(b);
     logical_xor(a: ANY, b: ANY) All -> TRUTH, Exact, "Whether exactly one is nonzero.": "torch.logical_xor(a, b)" => a.logical_xor(b);

@@ -23,8 +23,10 @@ operations! {
     prod_keepdim(a: BOX) All -> Sum, Near { relative: 40.0, absolute: 0.0 }, "`prod` that keeps the axes.": "torch.prod(a, 1, keepdim=True)" => a.prod_keepdim(1);
     max(a: BOX) All -> Same, Exact, "The largest; NaN if any is.": "torch.amax(a, -1)" => a.max(-1);
     max_keepdim(a: BOX) All -> Same, Exact, "`max` that keeps the axes.": "torch.amax(a, 1, keepdim=True)" => a.max_keepdim(1);
+    amax(a: BOX) All -> Same, Exact, "[`max`](crate::Tensor::max) by another name.": "torch.amax(a, -1)" => a.amax(-1);
     min(a: BOX) All -> Same, Exact, "The smallest; NaN if any is.": "torch.amin(a, (0, 1))" => a.min([0, 1]);
     min_keepdim(a: BOX) All -> Same, Exact, "`min` that keeps the axes.": "torch.amin(a, 1, keepdim=True)" => a.min_keepdim(1);
+    amin(a: BOX) All -> Same, Exact, "[`min`](crate::Tensor::min) by another name.": "torch.amin(a, (0, 1))" => a.amin([0, 1]);
     any(a: BOX) All -> TRUTH, Exact, "Whether any is nonzero.": "torch.any(a, -1).bool()" => a.any(-1);
     any_keepdim(a: BOX) All -> TRUTH, Exact, "`any` that keeps the axes.": "torch.any(a, 1, keepdim=True).bool()" => a.any_keepdim(1);
     all(a: BOX) All -> TRUTH, Exact, "Whether all are nonzero.": "torch.all(a, -1).bool()" => a.all(-1);
@@ -37,6 +39,7 @@ operations! {
     std_keepdim(a: BOX) Floats -> Same, CLOSE, "`std` that keeps the axes.": "torch.std(a, 1, correction=0, keepdim=True)" => a.std_keepdim(1, 0);
     norm(a: BOX) Floats -> Same, CLOSE, "The p-norm.": "torch.linalg.vector_norm(a, 2, dim=-1)" => a.norm(-1, 2.0), "torch.linalg.vector_norm(a, 3, dim=0)" => a.norm(0, 3.0), "torch.linalg.vector_norm(a, float('inf'), dim=(0, 1))" => a.norm([0, 1], f64::INFINITY), "torch.linalg.vector_norm(a, 0, dim=1)" => a.norm(1, 0.0);
     norm_keepdim(a: BOX) Floats -> Same, CLOSE, "`norm` that keeps the axes.": "torch.linalg.vector_norm(a, 2, dim=1, keepdim=True)" => a.norm_keepdim(1, 2.0);
+    vector_norm(a: BOX) Floats -> Same, CLOSE, "[`norm`](crate::Tensor::norm) by another name.": "torch.linalg.vector_norm(a, 2, dim=-1)" => a.vector_norm(-1, 2.0);
     dist(a: SMALL.shape(&[4, 9]), b: SMALL.shape(&[9])) Floats -> Same, CLOSE, "The norm of the difference.": "torch.dist(a, b)" => a.dist(b, 2.0), "torch.dist(a, b, 1)" => a.dist(b, 1.0), "torch.dist(a, b, np.inf)" => a.dist(b, f64::INFINITY), "torch.dist(a, b, 0)" => a.dist(b, 0.0);
     logsumexp(a: BOX) All -> Float, CLOSE, "`log(sum(exp(x)))`.": "torch.logsumexp(a if a.is_floating_point() else a.float(), -1)" => a.logsumexp(-1);
     logsumexp_keepdim(a: BOX) All -> Float, CLOSE, "`logsumexp` that keeps the axes.": "torch.logsumexp(a if a.is_floating_point() else a.float(), 1, keepdim=True)" => a.logsumexp_keepdim(1);

@@ -12,12 +12,14 @@ operations! {
     /// Of a box.
     VIEWS: Group::View;
     reshape(a: BOX) All -> Same, Exact, "The same elements in another shape.": "a.reshape(8, -1)" => a.reshape([8, -1]);
+    view(a: BOX) All -> Same, Exact, "[`reshape`](crate::Tensor::reshape) by another name.": "a.view(8, -1)" => a.view([8, -1]);
     flatten(a: BOX) All -> Same, Exact, "Neighbouring dimensions as one.": "a.flatten(1)" => a.flatten(1..);
     permute(a: BOX) All -> Same, Exact, "The dimensions in another order.": "a.permute(1, 2, 0)" => a.permute([1, 2, 0]);
     transpose(a: BOX) All -> Same, Exact, "Two dimensions exchanged.": "a.transpose(0, -1)" => a.transpose(0, -1);
     t(a: SMALL.shape(&[4, 7])) All -> Same, Exact, "A matrix transposed.": "a.t()" => a.t();
     squeeze(a: SMALL.shape(&[4, 1, 5])) All -> Same, Exact, "Without dimensions of extent 1.": "a.squeeze(1)" => a.squeeze(1);
     unsqueeze(a: BOX) All -> Same, Exact, "With one more dimension of extent 1.": "a.unsqueeze(1)" => a.unsqueeze(1);
+    expand_dims(a: BOX) All -> Same, Exact, "[`unsqueeze`](crate::Tensor::unsqueeze) by another name.": "a.unsqueeze(1)" => a.expand_dims(1);
     detach(a: BOX) All -> Same, Exact, "The same elements, a constant for gradients.": "a.detach()" => a.detach();
     expand(a: SMALL.shape(&[4, 1, 5])) All -> Same, Exact, "Dimensions of extent 1 repeated.": "a.expand(-1, 3, -1)" => a.expand([-1, 3, -1]);
     broadcast_to(a: SMALL.shape(&[4, 1])) All -> Same, Exact, "Repeated to a shape.": "a.broadcast_to((2, 4, 3))" => a.broadcast_to([2, 4, 3]);
@@ -32,7 +34,9 @@ operations! {
     unflatten(a: BOX) All -> Same, Exact, "One dimension divided into several.": "a.unflatten(1, (2, -1))" => a.unflatten(1, [2, -1]);
     ravel(a: BOX) All -> Same, Exact, "All elements along one dimension.": "a.ravel()" => a.ravel();
     movedim(a: BOX) All -> Same, Exact, "Dimensions moved to other places.": "a.movedim(0, -1)" => a.movedim(0, -1), "a.movedim((0, 2), (1, 0))" => a.movedim([0, 2], [1, 0]);
+    moveaxis(a: BOX) All -> Same, Exact, "[`movedim`](crate::Tensor::movedim) by another name.": "a.moveaxis((0, 2), (1, 0))" => a.moveaxis([0, 2], [1, 0]);
     swapaxes(a: BOX) All -> Same, Exact, "Two dimensions exchanged.": "a.swapaxes(0, 2)" => a.swapaxes(0, 2);
+    swapdims(a: BOX) All -> Same, Exact, "[`transpose`](crate::Tensor::transpose) by another name.": "a.swapdims(0, 2)" => a.swapdims(0, 2);
     i(a: BOX) All -> Same, Exact, "A part, as NumPy's brackets.": "a[1:, 2, None, :].flip(-1)" => a.i(s![1.., 2, None, ..;-1]), "a[..., -1]" => a.i([Index::Ellipsis, Index::At(-1)]);
     rot90(a: BOX) All -> Same, Exact, "Turned by quarters.": "torch.rot90(a, 1, (0, 1))" => a.rot90(1, [0, 1]), "torch.rot90(a, -1, (1, 2))" => a.rot90(-1, [1, 2]);
     roll(a: BOX) All -> Same, Exact, "Shifted around a dimension.": "torch.roll(a, 2, 1)" => a.roll(2, 1), "torch.roll(a, -7, 2)" => a.roll(-7, 2), "torch.roll(a, (1, -2), (0, 2))" => a.roll([1, -2], [0, 2]), "torch.roll(a, 7)" => a.roll(7, ()), "torch.roll(a, -1)" => a.roll(-1, Vec::<isize>::new());
@@ -63,6 +67,8 @@ operations! {
     channel_shuffle(a: SMALL.shape(&[2, 6, 4])) All -> Same, Exact, "Groups of channels dealt out one by one.": "F.channel_shuffle(a, 3)" => a.channel_shuffle(3), "F.channel_shuffle(a[:, :4].unflatten(2, (2, 2)), 2)" => a.slice(1, ..4).unflatten(2, [2, 2]).channel_shuffle(2);
     pad_with(a: BOX) All -> Same, Exact, "With borders of the tensor's own elements.": "a[:, [3, 2, 1, 0, 1, 2, 3, 4, 5]][:, :, [2, 1, 0, 1, 2, 3, 4, 3]]" => a.pad_with(&[(0, 0), (3, 0), (2, 1)], PadMode::Reflect), "a[[0, 0, 1, 2, 3]][:, [0, 1, 2, 3, 4, 5, 5, 5]][:, :, [0, 0, 0, 0, 1, 2, 3, 4, 4, 4, 4]]" => a.pad_with(&[(1, 0), (0, 2), (3, 3)], PadMode::Replicate), "a[[3, 0, 1, 2, 3]][:, [0, 1, 2, 3, 4, 5, 0, 1]][:, :, [2, 3, 4, 0, 1, 2, 3, 4, 0, 1, 2]]" => a.pad_with(&[(1, 0), (0, 2), (3, 3)], PadMode::Circular), "F.pad(a, (-1, 2, 2, -1), mode='reflect')" => a.pad_with(&[(0, 0), (2, -1), (-1, 2)], PadMode::Reflect), "F.pad(a, (-2, 4, 3, -1), mode='replicate')" => a.pad_with(&[(0, 0), (3, -1), (-2, 4)], PadMode::Replicate), "F.pad(a, (4, -4, -3, 5), mode='reflect')" => a.pad_with(&[(0, 0), (-3, 5), (4, -4)], PadMode::Reflect), "F.pad(a, (2, -5, -6, 1), mode='replicate')" => a.pad_with(&[(0, 0), (-6, 1), (2, -5)], PadMode::Replicate), "F.pad(a, (2, -1, -3, 2), mode='circular')" => a.pad_with(&[(0, 0), (-3, 2), (2, -1)], PadMode::Circular);
     cat(a: BOX, b: SMALL.shape(&[4, 2, 5])) All -> Same, Exact, "One after the other along a dimension.": "torch.cat([a, b, a], 1)" => Tensor::cat(&[a, b, a], 1);
+    concat(a: BOX, b: SMALL.shape(&[4, 2, 5])) All -> Same, Exact, "[`cat`](crate::Tensor::cat) by another name.": "torch.concat([a, b, a], 1)" => Tensor::concat(&[a, b, a], 1);
+    concatenate(a: BOX, b: SMALL.shape(&[4, 2, 5])) All -> Same, Exact, "[`cat`](crate::Tensor::cat) by another name.": "torch.concatenate([a, b, a], 1)" => Tensor::concatenate(&[a, b, a], 1);
     stack(a: BOX, b: BOX) All -> Same, Exact, "Along a new dimension.": "torch.stack([a, b], 1)" => Tensor::stack(&[a, b], 1);
     hstack(a: BOX, b: SMALL.shape(&[4, 2, 5])) All -> Same, Exact, "Side by side.": "torch.hstack([a, b])" => Tensor::hstack(&[a, b]);
     vstack(a: SMALL.shape(&[4, 7]), b: SMALL.shape(&[7])) All -> Same, Exact, "One below the other.": "torch.vstack([a, b])" => Tensor::vstack(&[a, b]);
@@ -82,6 +88,7 @@ operations! {
     index_select(a: BOX, index: Input::new(Elements::Below(6), Some(DType::I64)).shape(&[9])) All -> Same, Exact, "The positions of a dimension that an index names.": "torch.index_select(a, 1, index)" => a.index_select(1, index);
     gather(a: BOX, index: Input::new(Elements::Below(4), Some(DType::I64)).shape(&[7, 5, 5])) All -> Same, Exact, "At each position, what the index names along a dimension.": "torch.gather(a, 0, index)" => a.gather(0, index);
     take_along_axis(a: BOX, index: Input::new(Elements::Below(5), Some(DType::I64)).shape(&[1, 6, 3])) All -> Same, Exact, "The same, broadcasting along the other dimensions.": "torch.take_along_dim(a, index, 2)" => a.take_along_axis(index, 2);
+    take_along_dim(a: BOX, index: Input::new(Elements::Below(5), Some(DType::I64)).shape(&[1, 6, 3])) All -> Same, Exact, "[`take_along_axis`](crate::Tensor::take_along_axis) by another name.": "torch.take_along_dim(a, index, 2)" => a.take_along_dim(index, 2);
     take(a: BOX, index: Input::new(Elements::Below(120), Some(DType::I64)).shape(&[3, 4])) All -> Same, Exact, "The elements at positions counted through all dimensions.": "torch.take(a, index)" => a.take(index), "torch.take(a, index - 120)" => a.take(&(index - 120));
     index(a: BOX, i: Input::new(Elements::Below(4), Some(DType::I64)).shape(&[3, 1]), j: Input::new(Elements::Below(6), Some(DType::I64)).shape(&[2])) All -> Same, Exact, "The elements at positions along the first axes.": "a[i, j - 6]" => a.index(&[i, &(j - 6)]), "a[i]" => a.index(&[i]), "a[i, j, i]" => a.index(&[i, j, i]);
     embedding(a: Input::new(Elements::Below(4), None).shape(&[3, 5]), weights: Input::new(Elements::Small, Some(DType::F32)).shape(&[4, 6])) Integers -> Fixed(DType::F32), Exact, "The rows of a table that integers name.": "F.embedding(a.long(), weights)" => a.embedding(weights);

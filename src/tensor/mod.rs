@@ -11,6 +11,7 @@ mod layer;
 mod linear;
 pub(crate) mod make;
 mod map;
+mod names;
 mod position;
 mod product;
 mod reduce;

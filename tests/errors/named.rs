@@ -142,6 +142,28 @@ pub fn further_arguments(page: &mut Page) {
     }
 }
 
+pub fn renamed(page: &mut Page) {
+    page.section("Other names");
+    let (x, whole) = (tensor(DType::F32, &[3, 4]), tensor(DType::I32, &[3, 4]));
+    let (line, labels) = (tensor(DType::F32, &[4]), tensor(DType::I64, &[3]));
+    mistakes! { page:
+        x.clip(&labels, 1.0);
+        x.amax(2);
+        x.amin([0, 0]);
+        x.vector_norm(0, f64::NAN);
+        x.view([5, -1]);
+        x.expand_dims(4);
+        x.moveaxis([0, 1], 0);
+        x.swapdims(0, 2);
+        x.take_along_dim(&labels, 0);
+        Tensor::concat([&x, &line], 0);
+        Tensor::concatenate([&x, &line], 0);
+        x.new_zeros([usize::MAX, 2]);
+        x.new_ones([usize::MAX, 2]);
+        whole.cast(DType::U8).new_full([2], 300);
+    }
+}
+
 pub fn numbers(page: &mut Page) {
     page.section("Numbers that a dtype does not hold");
     let (bytes, index) = (tensor(DType::U8, &[3]), tensor(DType::I64, &[1]));
