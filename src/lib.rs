@@ -139,10 +139,10 @@ pub use stats::{Stats, stats};
 pub use tensor::ask::download::Download;
 pub use tensor::ask::evaluate::{compile_for, cuda_is_available, eval, explain, with_fusion};
 pub use tensor::{
-    Arguments, Attention, Axes, BinaryCrossEntropy, Border, Bounds, Compiled, Conv, Conv1d, Conv2d, Conv3d,
-    CrossEntropy, Dims, Element, Executable, Fourier, FourierNorm, GridSample, Index, Indexing,
-    Interpolation, KlDiv, Leaves, MatrixNorm, NllLoss, Number, Operand, Outside, PadMode, Pair, PerAxis,
-    Pool, Pool1d, Pool2d, Pool3d, QuantileBetween, Quantiles, Reduction, Rounding, ScanOrder,
+    Arguments, Attention, Axes, BinaryCrossEntropy, BitOrder, Border, Bounds, Compiled, Conv, Conv1d, Conv2d,
+    Conv3d, ConvolveMode, CrossEntropy, Dims, Element, Executable, Fourier, FourierNorm, GridSample, Index,
+    Indexing, Interpolation, KlDiv, Leaves, MatrixNorm, NllLoss, Number, Operand, Outside, PadMode, Pair,
+    PerAxis, Pool, Pool1d, Pool2d, Pool3d, QuantileBetween, Quantiles, Reduction, Rounding, ScanOrder,
     ScatterReduction, Stft, Tensors, Traceable, clip_grad_norm, compile, grad, parallel, scan, tree_map, vjp,
 };
 pub use tune::{Tuner, TuningProgress, tune};

@@ -528,6 +528,7 @@ fn messages_of_every_operation() {
         named::further_arguments,
         named::names,
         named::renamed,
+        named::numpy,
         named::draws_and_points,
         named::numbers,
         questions,

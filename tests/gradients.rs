@@ -69,6 +69,8 @@ const CONSTANT: &[&str] = &[
     "searchsorted",
     "lexsort",
     "bucketize",
+    "digitize",
+    "unpackbits",
     "isin",
     "detach",
     "matrix_rank",

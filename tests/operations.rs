@@ -64,7 +64,7 @@ fn rows_are_well_formed() {
 // --- Every public method has a row ---
 
 /// Methods that give a tensor and record no operation, or only a part of one that has a row.
-const NO_ROW: [(&str, &str); 20] = [
+const NO_ROW: [(&str, &str); 24] = [
     ("from_vec", "data"),
     ("from_slice", "data"),
     ("from_bytes", "data"),
@@ -83,6 +83,10 @@ const NO_ROW: [(&str, &str); 20] = [
     ("bincount_all", "evaluates how many there are"),
     ("unique_dim", "evaluates how many there are"),
     ("unique_dim_inverse_counts", "evaluates how many there are"),
+    ("intersect1d", "evaluates how many there are"),
+    ("union1d", "evaluates how many there are"),
+    ("setdiff1d", "evaluates how many there are"),
+    ("setxor1d", "evaluates how many there are"),
     ("unique_consecutive", "evaluates how many there are"),
     ("unique_consecutive_counts", "evaluates how many there are"),
 ];
@@ -354,6 +358,7 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 7] = [
             "conv_transpose2d_with",
             "conv_transpose3d",
             "conv_transpose3d_with",
+            "convolve",
             "interpolate",
             "interpolate_scale",
         ],
@@ -386,6 +391,8 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 7] = [
             "rfft",
             "scaled_dot_product_attention",
             "stft",
+            "packbits",
+            "unpackbits",
             "view_dtype",
         ],
     ),

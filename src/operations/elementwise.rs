@@ -2,8 +2,8 @@
 
 use super::row::Accuracy::{Exact, Near, Ulps};
 use super::row::Gives::{Fixed, Float, Same};
-use super::row::{ANY, Group, MASK, SMALL, TRUTH, UNIT, operations};
-use crate::{DType, Rounding, Tensor};
+use super::row::{ANY, Elements, Group, Input, MASK, SMALL, TRUTH, UNIT, operations};
+use crate::{BitOrder, DType, Rounding, Tensor};
 
 operations! {
     /// Of one tensor.
@@ -75,6 +75,8 @@ operations! {
     round_decimals(a: ANY) Floats -> Same, Exact, "Rounded to so many decimals, halves to even.": "torch.round(a, decimals=2)" => a.round_decimals(2), "torch.round(a, decimals=-1)" => a.round_decimals(-1);
     nan_to_num(a: ANY) All -> Same, Exact, "NaN and infinities replaced.": "torch.nan_to_num(a)" => a.nan_to_num(0.0, None, None), "torch.nan_to_num(a, 1.0, 2.0, -3.0)" => a.nan_to_num(1.0, Some(2.0), Some(-3.0));
     view_dtype(a: SMALL.shape(&[3, 8])) All -> Fixed(DType::U8), Exact, "The same bits as numbers of another dtype.": "a.view(torch.uint8)" => a.view_dtype(DType::U8), "a.view(torch.int16)" => a.view_dtype(DType::I16), "a.view(torch.int32)" => a.view_dtype(DType::I32), "a.view(torch.int64)" => a.view_dtype(DType::I64), "a.view(torch.float16)" => a.view_dtype(DType::F16), "a.view(torch.bfloat16)" => a.view_dtype(DType::BF16), "a.view(torch.float32)" => a.view_dtype(DType::F32), "a.view(torch.float64)" => a.view_dtype(DType::F64);
+    packbits(a: SMALL.shape(&[3, 11])) Bits -> Fixed(DType::U8), Exact, "Eight elements as the bits of a byte.": "torch.tensor(np.packbits(a.numpy() != 0, axis=1))" => a.packbits(1, BitOrder::Big), "torch.tensor(np.packbits(a.numpy() != 0, axis=0, bitorder='little'))" => a.packbits(0, BitOrder::Little);
+    unpackbits(a: Input::new(Elements::Below(255), Some(DType::U8)).shape(&[3, 5])) All -> Fixed(DType::U8), Exact, "The bits of bytes.": "torch.tensor(np.unpackbits(a.numpy(), axis=1))" => a.unpackbits(1, BitOrder::Big), "torch.tensor(np.unpackbits(a.numpy(), axis=0, bitorder='little'))" => a.unpackbits(0, BitOrder::Little);
     cast(dtype; a: ANY) All -> Same, Exact, "Converted as Rust's `as` converts.": "a.to(dtype)" => a.cast(dtype);
 }
 
@@ -112,6 +114,7 @@ operations! {
     gradient_with(a: SMALL.shape(&[3, 7])) All -> Float, Near { relative: 4.0, absolute: 64.0 }, "`gradient` with ends of another order.": "torch.gradient(as_float(a), spacing=0.5, dim=1, edge_order=2)[0]" => a.gradient_with(-1, 0.5, 2), "torch.gradient(as_float(a), spacing=(torch.arange(7, dtype=as_float(a).dtype).square(),), dim=1, edge_order=2)[0]" => a.gradient_with(1, Tensor::arange(0.0f32, 7.0, 1.0).square(), 2);
     diff(a: SMALL.shape(&[3, 7])) All -> Same, Exact, "Each element less the one before it.": "torch.diff(a, dim=-1)" => a.diff(-1), "torch.diff(a, dim=0)" => a.diff(0);
     diff_with(a: SMALL.shape(&[4, 6]), b: SMALL.shape(&[4, 2])) All -> Same, Exact, "`diff` several times, with elements before and behind.": "torch.diff(a, 2, dim=-1)" => a.diff_with(2, -1, None, None), "torch.diff(a, 3, dim=1, prepend=b, append=b)" => a.diff_with(3, 1, Some(b), Some(b)), "torch.diff(a, 1, dim=1, append=b)" => a.diff_with(1, 1, None, Some(b)), "torch.diff(a, 7, dim=0)" => a.diff_with(7, 0, None, None), "torch.diff(a, 0, prepend=b)" => a.diff_with(0, -1, Some(b), None);
+    ediff1d(a: SMALL.shape(&[3, 7])) All -> Same, Exact, "Each of all elements less the one before it.": "torch.diff(a.flatten())" => a.ediff1d();
     xlog1py(a: ANY, b: ANY) All -> Float, Ulps(4), "`a * log(1 + b)`, 0 where a is.": "torch.special.xlog1py(a, b)" => a.xlog1py(b);
     xlogy(a: ANY, b: ANY) All -> Float, Ulps(4), "`a * log(b)`, 0 where a is.": "torch.xlogy(a, b)" => a.xlogy(b);
     gammainc(a: UNIT.shape(&[6, 1]), b: UNIT.shape(&[24])) All -> Float, Near { relative: 64.0, absolute: 8.0 }, "The share of a gamma distribution below b.": "torch.special.gammainc((as_float(a) * 30).double(), (as_float(b) * 30).double()).to(as_float(a).dtype)" => (a * 30.0).gammainc(b * 30.0);

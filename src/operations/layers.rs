@@ -5,8 +5,8 @@ use super::row::Gives::{Float, Same, Sum as Summed};
 use super::row::{ANY, Accuracy, Elements, Group, Input, MASK, SMALL, UNIT, operations};
 use crate::Reduction::{Mean, None, Sum};
 use crate::{
-    Attention, BinaryCrossEntropy, Conv1d, Conv2d, Conv3d, CrossEntropy, DType, Fourier, FourierNorm,
-    GridSample, Interpolation, KlDiv, NllLoss, Outside, Pool1d, Pool2d, Pool3d, Stft, Tensor,
+    Attention, BinaryCrossEntropy, Conv1d, Conv2d, Conv3d, ConvolveMode, CrossEntropy, DType, Fourier,
+    FourierNorm, GridSample, Interpolation, KlDiv, NllLoss, Outside, Pool1d, Pool2d, Pool3d, Stft, Tensor,
 };
 
 const IMAGE: Input = SMALL.shape(&[2, 3, 7, 9]);
@@ -176,6 +176,7 @@ operations! {
     vander(a: SMALL.shape(&[5])) All -> Summed, SUMMED, "The powers of each element.": "torch.vander(a)" => a.vander(5, false), "torch.vander(a, 3, True)" => a.vander(3, true);
     conv1d(a: SIGNAL, w: SMALL.shape(&[3, 4, 3]), b: SMALL.shape(&[3])) Numbers -> Same, SUMMED, "Windows of the last dimension, contracted with a weight.": "F.conv1d(a, w, b, 2, 1)" => a.conv1d(w, Some(b), 2, 1);
     conv1d_with(a: SIGNAL, w: SMALL.shape(&[6, 2, 3])) Numbers -> Same, SUMMED, "`conv1d` with dilation, groups and more.": "F.conv1d(a, w, None, 1, 'same', 2, 2)" => a.conv1d_with(w, Option::None, Conv1d::new().same().dilation(2).groups(2));
+    convolve(a: SMALL.shape(&[9]), b: SMALL.shape(&[4])) Numbers -> Same, SUMMED, "NumPy's convolution of two vectors.": "F.conv1d(a.double()[None, None], b.double().flip(0)[None, None], padding=3)[0, 0].to(a.dtype)" => a.convolve(b, ConvolveMode::Full), "F.conv1d(a.double()[None, None], b.double().flip(0)[None, None], padding=3)[0, 0, 1:-2].to(a.dtype)" => b.convolve(a, ConvolveMode::Same), "F.conv1d(a.double()[None, None], b.double().flip(0)[None, None])[0, 0].to(a.dtype)" => a.convolve(b, ConvolveMode::Valid);
     conv2d(a: PLANES, w: SMALL.shape(&[3, 4, 3, 2]), b: SMALL.shape(&[3])) Numbers -> Same, SUMMED, "Windows of the last two dimensions, contracted with a weight.": "F.conv2d(a, w, b, 2, 1)" => a.conv2d(w, Some(b), 2, 1), "F.conv2d(a[0], w)" => a.select(0, 0).conv2d(w, Option::None, 1, 0);
     conv2d_with(a: PLANES, w: SMALL.shape(&[4, 1, 3, 3])) Numbers -> Same, SUMMED, "`conv2d` with dilation, groups and more.": "F.conv2d(a, w, None, (2, 1), (1, 2), (1, 2), 4)" => a.conv2d_with(w, Option::None, Conv2d::new().stride((2, 1)).padding((1, 2)).dilation((1, 2)).groups(4)), "F.conv2d(a, w, None, 1, 'same', 1, 4)" => a.conv2d_with(w, Option::None, Conv2d::new().same().groups(4));
     conv3d(a: VOLUME, w: SMALL.shape(&[3, 2, 2, 3, 2]), b: SMALL.shape(&[3])) Numbers -> Same, SUMMED, "Windows of the last three dimensions, contracted with a weight.": "F.conv3d(a, w, b, 1, 1)" => a.conv3d(w, Some(b), 1, 1);

@@ -26,6 +26,7 @@ operations! {
     amax(a: BOX) All -> Same, Exact, "[`max`](crate::Tensor::max) by another name.": "torch.amax(a, -1)" => a.amax(-1);
     min(a: BOX) All -> Same, Exact, "The smallest; NaN if any is.": "torch.amin(a, (0, 1))" => a.min([0, 1]);
     min_keepdim(a: BOX) All -> Same, Exact, "`min` that keeps the axes.": "torch.amin(a, 1, keepdim=True)" => a.min_keepdim(1);
+    ptp(a: BOX) Numbers -> Same, Exact, "The largest less the smallest.": "torch.amax(a, -1) - torch.amin(a, -1)" => a.ptp(-1);
     amin(a: BOX) All -> Same, Exact, "[`min`](crate::Tensor::min) by another name.": "torch.amin(a, (0, 1))" => a.amin([0, 1]);
     any(a: BOX) All -> TRUTH, Exact, "Whether any is nonzero.": "torch.any(a, -1).bool()" => a.any(-1);
     any_keepdim(a: BOX) All -> TRUTH, Exact, "`any` that keeps the axes.": "torch.any(a, 1, keepdim=True).bool()" => a.any_keepdim(1);
@@ -33,6 +34,7 @@ operations! {
     all_keepdim(a: BOX) All -> TRUTH, Exact, "`all` that keeps the axes.": "torch.all(a, 1, keepdim=True).bool()" => a.all_keepdim(1);
     mean(a: BOX) Floats -> Same, CLOSE, "The mean.": "torch.mean(a, -1)" => a.mean(-1);
     mean_keepdim(a: BOX) Floats -> Same, CLOSE, "`mean` that keeps the axes.": "torch.mean(a, 1, keepdim=True)" => a.mean_keepdim(1);
+    average(a: BOX, w: Input::new(Elements::Below(5), Some(DType::I64)).shape(&[4])) All -> Float, CLOSE, "The mean in which elements count as their weights.": "((a.double() * (w + 1.0).unsqueeze(1)).sum(1) / (w + 1.0).sum()).to(as_float(a).dtype)" => a.average(1, w + 1), "((a.double() * (w + 1.0).unsqueeze(1)).sum((0, 1)) / (w + 1.0).sum() / 3).to(as_float(a).dtype)" => a.average([0, 1], (w + 1).unsqueeze(1).expand([3, 4, 37]));
     var(a: BOX) Floats -> Same, CLOSE, "The variance.": "torch.var(a, -1, correction=1)" => a.var(-1, 1);
     var_keepdim(a: BOX) Floats -> Same, CLOSE, "`var` that keeps the axes.": "torch.var(a, 1, correction=0, keepdim=True)" => a.var_keepdim(1, 0);
     std(a: BOX) Floats -> Same, CLOSE, "The standard deviation.": "torch.std(a, -1, correction=1)" => a.std(-1, 1);

@@ -1,8 +1,8 @@
 //! Bad inputs of what has further arguments, and of what goes by PyTorch's names.
 
 use lazuli::{
-    BinaryCrossEntropy, DType, Fourier, KlDiv, MatrixNorm, NllLoss, PadMode, QuantileBetween,
-    Reduction::Mean, Tensor, s,
+    BinaryCrossEntropy, BitOrder, ConvolveMode, DType, Fourier, KlDiv, MatrixNorm, NllLoss, PadMode,
+    QuantileBetween, Reduction::Mean, Tensor, s,
 };
 
 use crate::{Page, tensor};
@@ -161,6 +161,27 @@ pub fn renamed(page: &mut Page) {
         x.new_zeros([usize::MAX, 2]);
         x.new_ones([usize::MAX, 2]);
         whole.cast(DType::U8).new_full([2], 300);
+    }
+}
+
+pub fn numpy(page: &mut Page) {
+    page.section("NumPy's names");
+    let (x, whole) = (tensor(DType::F32, &[3, 4]), tensor(DType::I32, &[3, 4]));
+    let (line, bools) = (tensor(DType::F32, &[4]), tensor(DType::Bool, &[3, 4]));
+    let labels = tensor(DType::I64, &[3]);
+    mistakes! { page:
+        x.convolve(&line, ConvolveMode::Full);
+        line.convolve(line.slice(0, ..0), ConvolveMode::Full);
+        bools.select(0, 0).convolve(&line.gt(0), ConvolveMode::Full);
+        x.average(1, &labels);
+        bools.ptp(0);
+        x.percentile(101.0, 0);
+        whole.nanpercentile(50.0, 0);
+        x.digitize(&x, false);
+        x.packbits(0, BitOrder::Big);
+        bools.packbits(2, BitOrder::Big);
+        x.unpackbits(0, BitOrder::Big);
+        x.matmul(&x).intersect1d(&line);
     }
 }
 

@@ -30,6 +30,99 @@ impl Tensor {
     }
 }
 
+/// Which of eight elements is a byte's first bit: NumPy's `bitorder`.
+///
+/// ```
+/// use lazuli::{BitOrder, Tensor};
+/// let x = Tensor::from([true, false, false]);
+/// assert_eq!(x.packbits(0, BitOrder::Big).to_vec::<u8>()?, [0b1000_0000]);
+/// assert_eq!(x.packbits(0, BitOrder::Little).to_vec::<u8>()?, [0b0000_0001]);
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum BitOrder {
+    /// The first element is the highest bit.
+    #[default]
+    Big,
+    /// The first element is the lowest bit.
+    Little,
+}
+
+impl BitOrder {
+    /// How far each of eight bits is shifted, along the first of so many axes.
+    fn shifts(self, axes: usize) -> Tensor {
+        let shifts = match self {
+            BitOrder::Big => Tensor::arange_with(7, -1, -1, DType::U8),
+            BitOrder::Little => Tensor::arange_with(0, 8, 1, DType::U8),
+        };
+        let extents: Shape = (0..axes).map(|axis| if axis == 0 { 8 } else { 1 }).collect();
+        shifts.reshape(extents)
+    }
+}
+
+impl Tensor {
+    /// Eight elements along an axis as the bits of one byte, 1 where they are not zero: `U8`, and an eighth as many along the axis, rounded
+    /// up; further bits of the last byte are 0. NumPy's `packbits`. The inverse is [`Tensor::unpackbits`].
+    ///
+    /// Invalid for floats, and for an axis out of range.
+    ///
+    /// ```
+    /// use lazuli::{BitOrder, Tensor};
+    /// let x = Tensor::from([1, 0, 1, 1, 0, 0, 0, 0, 0, 7]);
+    /// assert_eq!(x.packbits(0, BitOrder::Big).to_vec::<u8>()?, [0b1011_0000, 0b0100_0000]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn packbits(&self, axis: isize, order: BitOrder) -> Tensor {
+        let call = Call::here("packbits");
+        call.composed(|| {
+            let (shape, dtype) = self.known()?;
+            if dtype.is_float() {
+                return call.fail(format!(
+                    "needs integers or bools, got {dtype} {shape}; compare first, such as with .ne(0)"
+                ));
+            }
+            let axis = call.axis(axis, shape)?;
+            let (count, rank) = (shape[axis].div_ceil(8), shape.rank());
+            let border: Vec<(usize, usize)> = (0..rank)
+                .map(|own| if own == axis { (0, count * 8 - shape[axis]) } else { (0, 0) })
+                .collect();
+            let bits = self.cast(DType::Bool).cast(DType::U8).pad(&border, 0);
+            let eights = bits.reshape([&shape[..axis], &[count, 8], &shape[axis + 1..]].concat());
+            let placed = eights << order.shifts(rank - axis);
+            let along = axis as isize + 1;
+            let parts = (0..8).map(|bit| placed.select(along, bit));
+            Ok(parts.reduce(|low, high| low | high).unwrap_or(bits))
+        })
+    }
+
+    /// The bits of bytes along an axis, 0 or 1: `U8`, and eight times as many along the axis. NumPy's `unpackbits`; for its `count`,
+    /// [`Tensor::narrow`].
+    ///
+    /// Invalid for other dtypes than `U8`, and for an axis out of range.
+    ///
+    /// ```
+    /// use lazuli::{BitOrder, Tensor};
+    /// let x = Tensor::from([0b1011_0000u8]);
+    /// assert_eq!(x.unpackbits(0, BitOrder::Big).to_vec::<u8>()?, [1, 0, 1, 1, 0, 0, 0, 0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn unpackbits(&self, axis: isize, order: BitOrder) -> Tensor {
+        let call = Call::here("unpackbits");
+        call.composed(|| {
+            let (shape, dtype) = self.known()?;
+            if dtype != DType::U8 {
+                return call
+                    .fail(format!("needs u8, got {dtype} {shape}; see `view_dtype` for bytes of others"));
+            }
+            let axis = call.axis(axis, shape)?;
+            let bits = self.unsqueeze(axis as isize + 1) >> order.shifts(shape.rank() - axis) & 1;
+            Ok(bits.reshape(shape.with_extent(axis, shape[axis].saturating_mul(8))))
+        })
+    }
+}
+
 fn view_dtype(call: Call, x: &Tensor, to: DType) -> Result<Tensor> {
     let (shape, from) = x.known()?;
     if from == to {
@@ -183,6 +276,34 @@ mod tests {
         assert_eq!(Tensor::zeros([0, 2], DType::F32).view_dtype(DType::I64).to_vec::<i64>().unwrap(), [0; 0]);
         assert_eq!(Tensor::scalar(1.0f32).view_dtype(DType::U32).item::<u32>().unwrap(), 0x3f80_0000);
         assert_eq!(Tensor::scalar(true).view_dtype(DType::I8).item::<i8>().unwrap(), 1);
+    }
+
+    #[test]
+    fn packed_and_back() {
+        for (count, order) in (0..20).flat_map(|n| [BitOrder::Big, BitOrder::Little].map(|order| (n, order)))
+        {
+            let x = (Tensor::arange(0, 3 * count, 1) * 7 % 3).reshape([count as usize, 3]);
+            let x = x.to(&Device::interpreter());
+            for axis in [0, 1] {
+                let bytes = x.packbits(axis, order);
+                let extent = x.shape().unwrap()[axis as usize];
+                let back = bytes.unpackbits(axis, order);
+                assert_eq!(back.shape().unwrap()[axis as usize], extent.div_ceil(8) * 8);
+                let kept = back.narrow(axis, 0, extent).to_vec::<u8>().unwrap();
+                assert_eq!(kept, x.ne(0).cast(DType::U8).to_vec::<u8>().unwrap(), "{count} {order:?} {axis}");
+                let others = back.slice(axis, extent as isize..).sum(..).item::<i64>().unwrap();
+                assert_eq!(others, 0, "{count} {order:?} {axis}");
+            }
+        }
+        let x = Tensor::ones([3], DType::F32);
+        mistake!(
+            x.packbits(0, BitOrder::Big),
+            "packbits: needs integers or bools, got f32 [3]; compare first, such as with .ne(0)"
+        );
+        mistake!(
+            x.unpackbits(0, BitOrder::Big),
+            "unpackbits: needs u8, got f32 [3]; see `view_dtype` for bytes of others"
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ pub(crate) mod arithmetic;
 pub(crate) mod bessel;
 mod bessel_first;
 pub(crate) mod binary;
-mod bits;
+pub(crate) mod bits;
 pub(crate) mod elementwise;
 pub(crate) mod formula;
 mod gamma_shares;

@@ -13,5 +13,6 @@ pub(crate) mod positions;
 pub(crate) mod quantiles;
 mod rows;
 pub(crate) mod scatter;
+mod sets;
 mod sort;
 mod whole;

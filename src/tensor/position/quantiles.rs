@@ -215,6 +215,51 @@ impl Tensor {
     }
 }
 
+impl Quantiles {
+    /// Of numbers from 0 to 100.
+    fn of_percents(self) -> Quantiles {
+        Quantiles { numbers: self.numbers.iter().map(|q| q / 100.0).collect(), ..self }
+    }
+
+    /// An error unless all are from 0 to 100.
+    fn needs_percents(&self, call: Call) -> Result<()> {
+        match self.numbers.iter().find(|q| !(0.0..=100.0).contains(*q)) {
+            Some(q) => call.fail(format!("q must be from 0 to 100, got {q}")),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Tensor {
+    /// [`Tensor::quantile`] by numbers from 0 to 100: NumPy's `percentile`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[4.0f32, 1.0, 3.0, 2.0, 0.0], [5]);
+    /// assert_eq!(x.percentile([25.0, 50.0], 0).to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn percentile(&self, q: impl Into<Quantiles>, axes: impl Into<Axes>) -> Tensor {
+        let (call, q) = (Call::here("percentile"), q.into());
+        call.composed(|| q.needs_percents(call).map(|()| self.quantile(q.of_percents(), axes)))
+    }
+
+    /// [`Tensor::nanquantile`] by numbers from 0 to 100: NumPy's `nanpercentile`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[4.0f32, f32::NAN, 3.0, 2.0], [4]);
+    /// assert_eq!(x.nanpercentile(50.0, 0).item::<f32>()?, 3.0);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn nanpercentile(&self, q: impl Into<Quantiles>, axes: impl Into<Axes>) -> Tensor {
+        let (call, q) = (Call::here("nanpercentile"), q.into());
+        call.composed(|| q.needs_percents(call).map(|()| self.nanquantile(q.of_percents(), axes)))
+    }
+}
+
 /// A result with the axes of the rows, which may have one of several numbers before all others.
 fn keeping(rows: &Rows, result: &Tensor, q: &Quantiles) -> Tensor {
     let first = q.is_list.then_some(q.numbers.len());

@@ -208,6 +208,21 @@ impl Tensor {
         })
     }
 
+    /// The number of the bin of each element, between edges in ascending order: how many of them are no greater (`right`: less).
+    /// `I64`. NumPy's `digitize`, whose `right` says the opposite of what it says to [`Tensor::bucketize`].
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[0.5f32, 1.0, 7.0], [3]);
+    /// let edges = Tensor::from_slice(&[1.0f32, 5.0], [2]);
+    /// assert_eq!(x.digitize(&edges, false).to_vec::<i64>()?, [0, 1, 2]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn digitize(&self, edges: impl AsRef<Tensor>, right: bool) -> Tensor {
+        Call::here("digitize").composed(|| Ok(self.bucketize(edges, !right)))
+    }
+
     /// Whether each element is among those of another tensor of any shape: `Bool`. NaN is equal to nothing. PyTorch's and
     /// NumPy's `isin`; for their `invert=True`, `.isin(others).logical_not()`.
     ///

@@ -5,6 +5,7 @@ pub(crate) mod attention;
 mod chain;
 mod contraction;
 pub(crate) mod convolution;
+pub(crate) mod convolve;
 mod einsum;
 pub(crate) mod fourier;
 mod matmul;

@@ -1,5 +1,6 @@
 //! What combines the elements along axes.
 
+mod average;
 mod compare;
 mod covariance;
 mod missing;

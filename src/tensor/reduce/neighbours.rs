@@ -7,6 +7,19 @@ use crate::tensor::map::operands::float_for;
 use crate::{DType, Result, Shape, Tensor};
 
 impl Tensor {
+    /// Each element less the one before it, of all elements in row-major order: NumPy's `ediff1d`. See [`Tensor::diff`].
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from([[1, 4], [2, 8]]);
+    /// assert_eq!(x.ediff1d().to_vec::<i32>()?, [3, -2, 6]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn ediff1d(&self) -> Tensor {
+        Call::here("ediff1d").composed(|| Ok(self.ravel().diff(0)))
+    }
+
     /// Each element less the one before it along an axis, which becomes one shorter; of bools, whether they differ.
     /// Keeps the dtype; unsigned integers wrap. PyTorch's and NumPy's `diff` with `n` = 1.
     ///
