@@ -13,6 +13,8 @@ mod asked;
 mod edges;
 #[path = "gradients/resized.rs"]
 mod resized;
+#[path = "gradients/rules.rs"]
+mod rules;
 #[path = "gradients/steps.rs"]
 mod steps;
 

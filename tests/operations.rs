@@ -64,7 +64,7 @@ fn rows_are_well_formed() {
 // --- Every public method has a row ---
 
 /// Methods that give a tensor and record no operation, or only a part of one that has a row.
-const NO_ROW: [(&str, &str); 24] = [
+const NO_ROW: [(&str, &str); 25] = [
     ("from_vec", "data"),
     ("from_slice", "data"),
     ("from_bytes", "data"),
@@ -72,6 +72,7 @@ const NO_ROW: [(&str, &str); 24] = [
     ("to", "moves to a device"),
     ("pin", "copies to other memory"),
     ("donate", "gives memory up"),
+    ("with_gradient", "the same values"),
     ("nonzero", "evaluates how many there are"),
     ("argwhere", "evaluates how many there are"),
     ("masked_select", "evaluates how many there are"),

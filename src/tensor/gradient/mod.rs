@@ -14,7 +14,7 @@ use super::arguments::call::Call;
 use super::function::tree::{Leaves, Tensors};
 use crate::graph::op::ConstantRole;
 use crate::recording::{Recipe, Rule, Sources, State, TensorNode};
-use crate::{Error, Result, Scalar, Tensor};
+use crate::{DType, Error, Result, Scalar, Tensor};
 
 /// The gradients of a 0-d tensor by what it was recorded from: a value like `by`, with the derivative by each element in the
 /// place of the element. PyTorch's `autograd.grad`, JAX's `grad`.
@@ -161,6 +161,72 @@ impl Tensor {
     #[track_caller]
     pub fn detach(&self) -> Tensor {
         Call::here("detach").detached(self)
+    }
+
+    /// The same values, whose gradients by the sources follow from a rule of yours instead of from how they were recorded: of what
+    /// reaches this tensor, of the sources, and of this tensor, what reaches each source. PyTorch's `autograd.Function`, JAX's
+    /// `custom_vjp`. It is for functions whose gradient is another one on purpose, or whose parts have no finite slope where they have
+    /// one together. Nothing else is followed on the way back, and the rule's operations have gradients themselves.
+    ///
+    /// What the rule needs of the way forward is a source: within the step of a [`scan`](crate::scan()), it gets those of each position.
+    /// What it gives for a source that is no float is not looked at. It is called when gradients are recorded.
+    ///
+    /// Invalid for integers and bools, and without a source that is a float. Gradients are invalid if the rule's result for a source is
+    /// no float, or has a shape that neither broadcasts to the source's nor is one that the source broadcasts to.
+    ///
+    /// ```
+    /// use lazuli::{Tensor, grad};
+    /// // A straight-through estimator: steps forward, a line back.
+    /// let steps = |x: &Tensor| x.round().with_gradient([x], |g, [_], _| [g.clone()]);
+    /// // Gradient reversal: nothing forward, the other direction back.
+    /// let reversed = |x: &Tensor| x.with_gradient([x], |g, [_], _| [-g]);
+    ///
+    /// let x = Tensor::from([0.4f32, 1.6]);
+    /// assert_eq!(steps(&x).to_vec::<f32>()?, [0.0, 2.0]);
+    /// assert_eq!(grad(&(steps(&x) * 3.0).sum(..), &x).to_vec::<f32>()?, [3.0, 3.0]);
+    /// assert_eq!(grad(&reversed(&x).square().sum(..), &x).to_vec::<f32>()?, [-0.8, -3.2]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn with_gradient<const N: usize>(
+        &self,
+        sources: [&Tensor; N],
+        rule: impl Fn(&Tensor, [&Tensor; N], &Tensor) -> [Tensor; N] + Send + Sync + 'static,
+    ) -> Tensor {
+        let call = Call::here("with_gradient");
+        let recorded = || {
+            call.needs_float(self)?;
+            let dtypes: Vec<DType> =
+                sources.iter().map(|source| Ok(source.known()?.1)).collect::<Result<_>>()?;
+            if !dtypes.iter().any(|dtype| dtype.is_float()) {
+                return call.fail("needs a source that is a float; see `detach` for a constant");
+            }
+            Ok(call.derived(self, &sources, move |g, all| {
+                let adjoints = rule(g, std::array::from_fn(|n| &all[n + 1]), &all[0]);
+                adjoints.into_iter().zip(&all[1..]).map(|(adjoint, x)| given(call, adjoint, x)).collect()
+            }))
+        };
+        Tensor::or_invalid(recorded())
+    }
+}
+
+/// What a rule of the user's gives for a source, in the source's dtype.
+fn given(call: Call, adjoint: Tensor, source: &Tensor) -> Result<Tensor> {
+    let ((shape, dtype), (of, wanted)) = (adjoint.known()?, source.known()?);
+    if !wanted.is_float() {
+        return Ok(adjoint);
+    }
+    if !dtype.is_float() {
+        return call.fail(format!(
+            "the rule gives {dtype} {shape} for the source {wanted} {of}: a gradient is a float"
+        ));
+    }
+    let adjoint = call.cast(&adjoint, wanted)?;
+    match () {
+        _ if of.broadcasts_to(shape) => Ok(adjoint),
+        _ if shape.broadcasts_to(of) => call.expand(&adjoint, of),
+        _ => call
+            .fail(format!("the rule gives shape {shape} for the source of shape {of}: they must broadcast")),
     }
 }
 
