@@ -11,6 +11,8 @@ use lazuli::{
 mod asked;
 #[path = "gradients/edges.rs"]
 mod edges;
+#[path = "gradients/jacobian.rs"]
+mod jacobian;
 #[path = "gradients/resized.rs"]
 mod resized;
 #[path = "gradients/rules.rs"]

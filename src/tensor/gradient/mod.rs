@@ -1,6 +1,7 @@
 //! Gradients: reverse-mode differentiation of what was recorded, recorded like everything else.
 
 mod formula;
+mod jacobian;
 mod recurrence;
 mod rules;
 mod scans;
@@ -9,6 +10,8 @@ mod sweep;
 mod total;
 
 use std::borrow::Borrow;
+
+pub use jacobian::{hessian, jacobian, jvp};
 
 use super::arguments::call::Call;
 use super::function::tree::{Leaves, Tensors};
