@@ -44,7 +44,7 @@ pub use product::convolution::{Conv, Conv1d, Conv2d, Conv3d};
 pub use product::convolve::ConvolveMode;
 pub use product::fourier::settings::{Fourier, FourierNorm};
 pub use product::spectrogram::Stft;
-pub use scan::recurrences::scan;
+pub use scan::recurrences::{iterate, scan};
 pub use scan::scans::ScanOrder;
 pub use view::border::{Border, PadMode};
 pub use view::index::Index;

@@ -1,7 +1,7 @@
 //! Scans whose step moves or combines elements, against the same steps recorded in a loop: recurrent networks, sums and
 //! products over states, loops in loops.
 
-use lazuli::{DType, ScanOrder, Shape, Tensor, grad, scan};
+use lazuli::{DType, Operand, ScanOrder, Shape, Tensor, grad, iterate, scan};
 
 use crate::common::data::ordinary;
 use crate::common::{Output, check, devices, exact, near};
@@ -257,4 +257,48 @@ fn what_an_input_is_does_not_follow_from_its_extents() {
             outputs
         });
     }
+}
+
+fn counted(h: &Tensor, number: impl Into<Operand>, x: &Tensor) -> Tensor {
+    (h * 0.5 + number).sin() + x
+}
+
+/// By numbers of steps alone, beside the same steps in a loop.
+#[test]
+fn steps_may_be_counted_alone() {
+    check("counted steps", |device| {
+        let x = ordinary(device, DType::F32, [33], 1);
+        let mut outputs = Vec::new();
+        for steps in [0, 1, 7] {
+            let ([last, count], [each]) =
+                iterate(steps, [x.clone(), x.zeros_like()], |[h, count], number| {
+                    let h = counted(h, number, &x);
+                    ([h.clone(), count + 1.0], [h])
+                });
+            assert_eq!(each.shape().unwrap(), [steps, 33].into());
+            let numbers = 0..steps as i64;
+            let looped = numbers.fold(x.clone(), |h, number| counted(&h, number, &x));
+            outputs.push(exact(format!("last of {steps} beside a loop"), last.eq(looped).all(..)));
+            outputs.push(exact(format!("count of {steps}"), count));
+            outputs.push(near(format!("each of {steps}"), each, 1e-6, 1e-6));
+        }
+        // A step with a product is recorded as often.
+        let w = ordinary(device, DType::F32, [5, 5], 2);
+        let ([power], []) = iterate(3, [w.clone()], |[power], _| ([power.matmul(&w)], []));
+        let difference = (power - w.matrix_power(4)).abs().max(..);
+        outputs.push(near("powers", difference, 0.0, 1e-4));
+        outputs
+    });
+    let x = Tensor::from([1.5f64, -0.5]);
+    let ([power], []) = iterate(5, [&x], |[h], _| ([h * &x], []));
+    let slopes = lazuli::grad(&power.sum(..), &x).to_vec::<f64>().unwrap();
+    assert_eq!(slopes, [6.0 * 1.5f64.powi(5), 6.0 * (-0.5f64).powi(5)]);
+    // Numbers begin as F32 or I64.
+    let ([a, b], []) = iterate(2, [1.0.into(), Operand::from(2)], |[a, b], _| ([a * 2.0, b * 2], []));
+    assert_eq!((a.item::<f32>().unwrap(), b.item::<i64>().unwrap()), (4.0, 8));
+    let ([wrong], []) = iterate(3, [&x], |[h], _| ([h.cast(DType::F32)], []));
+    let message = wrong.eval().unwrap_err().to_string();
+    assert!(message.starts_with("iterate: the step gives f32 for a carry that begins as f64"), "{message}");
+    let ([many], []) = iterate(usize::MAX, [&x], |[h], _| ([h + 1.0], []));
+    assert!(many.eval().is_err());
 }

@@ -41,7 +41,9 @@ impl Along {
     pub(super) fn of(call: Call, inputs: &[&Tensor], axis: isize) -> Result<Along> {
         let shapes: Vec<&Shape> = inputs.iter().map(|x| Ok(x.known()?.0)).collect::<Result<_>>()?;
         let Some(&longest) = shapes.iter().max_by_key(|shape| shape.rank()) else {
-            return call.fail("goes along its inputs, and there are none");
+            return call.fail(
+                "goes along its inputs, and there are none; for a number of steps alone use `iterate`",
+            );
         };
         let number = call.axis(axis, longest)?;
         let aligned = |shape: &Shape| (number + shape.rank()).checked_sub(longest.rank());

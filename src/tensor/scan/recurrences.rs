@@ -14,6 +14,7 @@ use crate::graph::{Graph, Node, NodeId, Operands};
 use crate::recording::{Recipe, Rule, State, Tensor, TensorNode};
 use crate::tensor::arguments::call::Call;
 use crate::tensor::arguments::promotion::{Operand, result_type};
+use crate::tensor::make::create::counting;
 use crate::{Error, Result, Scalar, Shape};
 
 /// The tensors that the step of one kernel may take: more would not be its parameters.
@@ -129,7 +130,51 @@ pub fn scan<const INPUTS: usize, const CARRIES: usize, const RESULTS: usize>(
     inits: [impl Into<Operand>; CARRIES],
     step: impl FnOnce([&Tensor; CARRIES], [&Tensor; INPUTS]) -> ([Tensor; CARRIES], [Tensor; RESULTS]),
 ) -> ([Tensor; CARRIES], [Tensor; RESULTS]) {
-    let call = Call::here("scan");
+    scanned(Call::here("scan"), inputs, axis, order, inits, step)
+}
+
+/// Goes so many steps, each of which makes of the carries and its own number, a 0-d `I64` from 0 on, the carries of the next step, and
+/// results. Gives the carries after the last step, and all steps' results along a new first axis: [`scan`] along nothing but the numbers
+/// of steps, for what depends on its own past alone, such as a simulation or a fixed number of rounds of a method. JAX's `fori_loop`, and
+/// its `scan` with a `length`.
+///
+/// All else is as for [`scan`]: an elementwise step is one loop in a kernel, the steps of another are recorded one after the other. A carry
+/// that begins as a number has the shape of all carries together, and is `F32` for a float, `I64` for an integer or a `bool`.
+///
+/// ```
+/// use lazuli::Tensor;
+/// // Square roots by Heron's method.
+/// let x = Tensor::from([2.0f32, 9.0]);
+/// let ([root], []) = lazuli::iterate(20, [&x], |[root], _| ([(root + &x / root) / 2.0], []));
+/// assert_eq!(root.to_vec::<f32>()?, [1.414_213_5, 3.0]);
+///
+/// // Factorials: each step's number is one less than what it multiplies with.
+/// let ([_], [all]) = lazuli::iterate(5, [1], |[product], number| {
+///     let product = product * (number + 1);
+///     ([product.clone()], [product])
+/// });
+/// assert_eq!(all.to_vec::<i64>()?, [1, 2, 6, 24, 120]);
+/// # Ok::<(), lazuli::Error>(())
+/// ```
+#[track_caller]
+pub fn iterate<const CARRIES: usize, const RESULTS: usize>(
+    steps: usize,
+    inits: [impl Into<Operand>; CARRIES],
+    step: impl FnOnce([&Tensor; CARRIES], &Tensor) -> ([Tensor; CARRIES], [Tensor; RESULTS]),
+) -> ([Tensor; CARRIES], [Tensor; RESULTS]) {
+    let call = Call::here("iterate");
+    let numbers = call.compose(|| counting(steps));
+    scanned(call, [&numbers], 0, ScanOrder::new(), inits, |carries, [number]| step(carries, number))
+}
+
+fn scanned<const INPUTS: usize, const CARRIES: usize, const RESULTS: usize>(
+    call: Call,
+    inputs: [&Tensor; INPUTS],
+    axis: isize,
+    order: ScanOrder,
+    inits: [impl Into<Operand>; CARRIES],
+    step: impl FnOnce([&Tensor; CARRIES], [&Tensor; INPUTS]) -> ([Tensor; CARRIES], [Tensor; RESULTS]),
+) -> ([Tensor; CARRIES], [Tensor; RESULTS]) {
     let (reverse, exclusive) = order.parts();
     let inits = inits.map(Into::into);
     let step = |carries: &[Tensor], elements: &[Tensor]| {
