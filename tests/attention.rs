@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // A failed assumption stops the test.
 
-use lazuli::{Attention, DType, Device, Tensor};
+use lazuli::{Attention, DType, Device, Target, Tensor};
 
 /// Normal numbers of a shape on a device.
 fn randn(device: &Device, shape: &[usize], seed: u64) -> Tensor {
@@ -125,6 +125,35 @@ fn with_masks_and_shared_heads() {
         let (q, k, v) = inputs(device);
         q.scaled_dot_product_attention(&k, &v, &Attention::new().grouped(true).dropout(0.3, 9))
     });
+}
+
+/// A row in which nothing takes part has zeros, and that is known in the text: it does not keep the weights from the products.
+#[test]
+fn masks_are_in_the_kernel_of_cuda() {
+    let cpu = Device::cpu();
+    let truth = randn(&cpu, &[2, 1, 1, 128], 4).gt(0.3);
+    let numbers = randn(&cpu, &[128, 128], 5);
+    truth.eval().unwrap();
+    let window = || {
+        let at = Tensor::arange(0, 128, 1);
+        let distance = at.unsqueeze(1) - at.unsqueeze(0);
+        distance.ge(0).logical_and(distance.lt(40))
+    };
+    let masks = [
+        ("truth", Attention::new().mask(&truth)),
+        ("numbers", Attention::new().mask(&numbers)),
+        ("truth and causal", Attention::new().mask(&truth).causal(true)),
+        ("window", Attention::new().mask(window())),
+    ];
+    for (dtype, target) in [(DType::F16, "sm_80"), (DType::BF16, "sm_90"), (DType::F32, "sm_75")] {
+        let [q, k, v] = [1, 2, 3].map(|seed| randn(&cpu, &[2, 4, 128, 64], seed).cast(dtype));
+        lazuli::eval([&q, &k, &v]).unwrap();
+        for (name, mask) in &masks {
+            let y = q.scaled_dot_product_attention(&k, &v, mask);
+            let kernels = y.compile_for(&Target::cuda(target)).unwrap().kernels().len();
+            assert_eq!(kernels, 1, "{name}, {dtype} for {target}");
+        }
+    }
 }
 
 /// As people write it, with what changes the scores: a bias by distance, a cap, a window of positions.

@@ -1,9 +1,10 @@
 //! Attention.
 
 use super::matmul::matmul;
+use crate::graph::op::ConstantRole;
 use crate::tensor::arguments::call::Call;
 use crate::tensor::arguments::promotion::{Operand, result_type};
-use crate::{DType, Result, Shape, Tensor};
+use crate::{DType, Result, Scalar, Shape, Tensor};
 
 /// What [`Tensor::scaled_dot_product_attention`] does beside its products.
 ///
@@ -171,7 +172,7 @@ fn attend(call: Call, tensors: [&Tensor; 3], attention: &Attention) -> Result<Te
     let mut weights = scores.softmax(-1);
     if attention.mask.is_some() {
         let none = scores.max_keepdim(-1).eq(f64::NEG_INFINITY);
-        weights = weights.masked_fill(&none, 0.0);
+        weights = filled(call, &weights, &none, 0.0)?;
     }
     if let Some((p, seed)) = attention.dropout {
         weights = weights.dropout(p, seed);
@@ -206,7 +207,7 @@ fn masked(call: Call, scores: Tensor, attention: &Attention) -> Result<Tensor> {
     if attention.causal {
         let position = |count: usize| Tensor::arange(0, count as i64, 1);
         let later = position(keys).gt(position(queries).unsqueeze(1));
-        scores = scores.masked_fill(&later, f64::NEG_INFINITY);
+        scores = filled(call, &scores, &later, f64::NEG_INFINITY)?;
     }
     if let Some(mask) = &attention.mask {
         let (own, dtype) = mask.known()?;
@@ -214,10 +215,17 @@ fn masked(call: Call, scores: Tensor, attention: &Attention) -> Result<Tensor> {
             return call.fail(format!("the mask {own} does not broadcast to the scores {shape}"));
         }
         scores = match dtype {
-            DType::Bool => scores.masked_fill(&mask.logical_not(), f64::NEG_INFINITY),
+            DType::Bool => filled(call, &scores, &mask.logical_not(), f64::NEG_INFINITY)?,
             _ if dtype.is_float() => &scores + mask.cast(scores.node.dtype),
             _ => return call.fail(format!("the mask must be bool or float, got {dtype}")),
         };
     }
     Ok(scores)
+}
+
+/// A number where a mask holds: part of the kernel's text, so that what follows from it is known there.
+fn filled(call: Call, x: &Tensor, mask: &Tensor, value: f64) -> Result<Tensor> {
+    let (shape, dtype) = x.known()?;
+    let value = call.filled(Scalar::from_f64(dtype, value), ConstantRole::Literal, shape)?;
+    Ok(mask.where_(value, x))
 }
