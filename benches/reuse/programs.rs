@@ -29,6 +29,8 @@ pub struct Data {
     pub query: Tensor,
     /// What comes to a cache of [batch, head, position, feature].
     pub token: Tensor,
+    /// What makes the features of a frame of such a token.
+    pub weights: Tensor,
     /// What a program has computed in so many steps.
     pub steps: Vec<Tensor>,
     device: Device,
@@ -51,11 +53,12 @@ impl Data {
             key: tensor(&[1, 4, 16], 5),
             query: tensor(&[4, 16], 6),
             token: tensor(&[2, 4, 1, 16], 7),
+            weights: tensor(&[128, 120], 8),
             steps: (0..NUMBERS).map(|step| tensor(&[200], step)).collect(),
             device: *device,
         };
-        let Data { rows, channels, frames, keys, key, query, token, steps, device: _ } = &data;
-        lazuli::eval([rows, channels, frames, keys, key, query, token].into_iter().chain(steps))?;
+        let Data { rows, channels, frames, keys, key, query, token, weights, steps, device: _ } = &data;
+        lazuli::eval([rows, channels, frames, keys, key, query, token, weights].into_iter().chain(steps))?;
         Ok(data)
     }
 
@@ -107,6 +110,13 @@ pub const PROGRAMS: &[Program] = &[
     Program {
         name: "one position of a cache",
         call: |data, n| data.keys.slice_assign(s![n as isize..n as isize + 1, .., ..], &data.key * 2.0),
+    },
+    Program {
+        name: "one position of a cache, of heads of a product",
+        call: |data, n| {
+            let frame = data.token.reshape([1, 128]).matmul(&data.weights).reshape([4, 1, 30]);
+            data.frames.slice_assign(s![.., n as isize..n as isize + 1, ..], &frame * 2.0)
+        },
     },
     Program {
         name: "a part of a table, normalised",
@@ -174,6 +184,13 @@ pub const GROWING_INSIDE: &[Program] = &[
                 (Tensor::arange(0, heads as i64, 1).cast(DType::F32) * -1.0).exp2().reshape([heads, 1, 1]);
             let scores = cache(1, 12).matmul(&keys.transpose(2, 3)) / (features as f64).sqrt();
             (scores + distance * slopes).softmax(-1).matmul(&values)
+        },
+    },
+    Program {
+        name: "causal attention of another length each",
+        call: |data, n| {
+            let x = tensor(&data.device, &[1, n % 200 + 33, 16], 13);
+            x.scaled_dot_product_attention(&x, &x, &Attention::default().causal(true))
         },
     },
     Program {

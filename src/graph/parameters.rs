@@ -11,8 +11,8 @@
 //! second of two tensors that are joined along the outermost axis, where the first one ends: a join of what grows is
 //! one kernel. Part of the text, which has a loop for each of their parts, are borders (as wide on either side, unless
 //! around one position, or on one side alone), other joins, and pads of what is padded. So is where a pad of something
-//! reshaped begins, unless the reshape only adds or leaves out axes of one element: its index is divided, and what is
-//! divided must not be less than zero.
+//! reshaped begins, unless the reshape only adds or leaves out axes of one element, or what is put is one position: its index
+//! is divided, and what is divided must not be less than zero.
 
 use lazuli_codegen::Language;
 use rustc_hash::FxHashMap;
@@ -132,7 +132,9 @@ impl Parameters {
                 parameters.starts.insert((id, axis), start);
                 follows[id.index()] = true;
             }
-            for (axis, part) in pads(graph, id).filter(|_| !is_divided_before) {
+            // The only position of an axis is not divided.
+            let is_free = |&(_, (from, to)): &(usize, (usize, usize))| !is_divided_before || to - from == 1;
+            for (axis, part) in pads(graph, id).filter(is_free) {
                 let extent = graph.node(id).shape[axis];
                 let Some(along) = places.get(&(axis, extent)) else { continue };
                 let Some(place) = along.place(part, extent) else { continue };

@@ -99,10 +99,13 @@ impl Lowering<'_> {
         };
         let offset = self.offset(parameter, extent, is_outermost);
         let distance = index.sub(&offset);
-        match place {
-            Place::First => (index.clone(), Bound { expr: distance, lo: Bound::NO_LO, hi: 0 }),
-            Place::Middle => (distance.clone(), Bound { expr: distance, lo: 0, hi: length as i64 }),
-            Place::Last => (distance.clone(), Bound { expr: distance, lo: 0, hi: Bound::NO_HI }),
-        }
+        let (inside, lo, hi) = match place {
+            Place::First => (index, Bound::NO_LO, 0),
+            Place::Middle => (&distance, 0, length as i64),
+            Place::Last => (&distance, 0, Bound::NO_HI),
+        };
+        // The only position is the first, whatever is divided of it.
+        let inside = if length == 1 { IndexExpr::zero() } else { inside.clone() };
+        (inside, Bound { expr: distance, lo, hi })
     }
 }

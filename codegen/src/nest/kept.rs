@@ -8,7 +8,7 @@ use super::loops::stepping;
 use super::stmt::Arithmetic::{Add, Max, Sub};
 use super::stmt::{Expr, LoopHint, Type};
 use super::variable::Var;
-use crate::index::AxisId;
+use crate::index::{AxisId, IndexExpr};
 use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::schedule::{Distance, Kept, Masked, RowContraction, growth};
 use crate::{BinaryOp, DType, Scalar};
@@ -20,6 +20,11 @@ const I64: Type = Type::Register(DType::I64);
 
 fn number(value: i64) -> Expr {
     Expr::Literal(Scalar::from_i64(DType::I64, value))
+}
+
+/// A number of elements: rows of other lengths are one text but for that.
+fn position(value: i64) -> Expr {
+    Expr::Position(IndexExpr::constant(value))
 }
 
 fn binary(op: BinaryOp, a: Expr, b: Expr) -> Expr {
@@ -48,7 +53,7 @@ pub(super) fn part_of_rows(
     let kernel = emitter.kernel;
     let part = Part { kernel, length: kernel.axis(of.along).extent as i64 };
     let has_beginning = masked.kept.has_beginning();
-    let first = has_beginning.then(|| emitter.variable("first_kept", I64, number(part.length)));
+    let first = has_beginning.then(|| emitter.variable("first_kept", I64, position(part.length)));
     let last = emitter.variable("last_kept", I64, number(1));
     // Bounds that all go one way from row to row are farthest in the first or the last one.
     let is_even = match rows.axes {
@@ -80,9 +85,9 @@ pub(super) fn part_of_rows(
         if let Some(first) = first {
             take(first, BinaryOp::Minimum, begin.unwrap_or(number(0)));
         }
-        take(last, BinaryOp::Maximum, end.unwrap_or(number(part.length)));
+        take(last, BinaryOp::Maximum, end.unwrap_or(position(part.length)));
     });
-    let end = binary(BinaryOp::Minimum, Expr::Name(last), number(part.length));
+    let end = binary(BinaryOp::Minimum, Expr::Name(last), position(part.length));
     let end = emitter.named(end, DType::I64);
     let to_index = |value: Expr| Expr::ToIndex(Box::new(value));
     let begin = match first {
@@ -107,7 +112,7 @@ impl Part<'_> {
         };
         match kept {
             Kept::All => [None, None],
-            Kept::None => [Some(number(self.length)), Some(number(0))],
+            Kept::None => [Some(position(self.length)), Some(position(0))],
             Kept::Until(distance) => [None, Some(self.distance(emitter, distance, self.length))],
             Kept::From(distance) => [Some(self.distance(emitter, distance, 0)), None],
             Kept::Both(parts) => {
@@ -155,7 +160,7 @@ impl Part<'_> {
         match all {
             None => distance,
             Some(condition) => {
-                Expr::Select(Box::new(condition), Box::new(distance), Box::new(number(otherwise)))
+                Expr::Select(Box::new(condition), Box::new(distance), Box::new(position(otherwise)))
             }
         }
     }

@@ -22,8 +22,16 @@ const PLACES: [&str; 9] = [
 /// Is given a place, then what is stored there.
 const STORES: [&str; 2] = ["lz_store_", "lz_stream_"];
 /// Lines of positions, lengths and what these are compared with.
-const INDICES: [&str; 7] =
-    ["for (", "if (", "} else if (", "const idx ", "const unsigned char inside", "const mask inside", "lz_"];
+const INDICES: [&str; 8] = [
+    "for (",
+    "if (",
+    "} else if (",
+    "const idx ",
+    "idx ",
+    "const unsigned char inside",
+    "const mask inside",
+    "lz_",
+];
 
 /// The end of a kernel's signature, and of the calls that hand its parameters on.
 const RANGE: &str = "idx first_block,";

@@ -421,7 +421,7 @@ fn role_in(stmt: &Stmt, are_lanes: bool) -> Role {
 /// Changes a number.
 type Change<'a> = dyn FnMut(&mut u64, Role) + 'a;
 
-/// Shows `change` all numbers that are printed as they are. Positions that are values are none of them.
+/// Shows `change` all numbers that are printed as they are. Of positions that are values, those of no axis alone.
 fn each_number(nest: &mut Nest, constants: Constants, change: &mut Change) {
     fn visit(body: &mut [Stmt], are_lanes: bool, constants: Constants, change: &mut Change) {
         for stmt in body {
@@ -434,6 +434,9 @@ fn each_number(nest: &mut Nest, constants: Constants, change: &mut Change) {
                         // It may be compared with where a loop begins.
                         Expr::Int(value) => change(value, Role::Length),
                         Expr::Index(index) | Expr::Random { index, .. } => of_index(index, constants, change),
+                        Expr::Position(index) if index.terms().is_empty() => {
+                            of_index(index, Constants::Taken, change);
+                        }
                         Expr::InBounds(bounds) => {
                             bounds.iter_mut().for_each(|bound| of_bound(bound, constants, change));
                         }
