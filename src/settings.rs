@@ -18,6 +18,8 @@ const LIBRARIES: &str = "LAZULI_LIBRARIES";
 const NVTX: &str = "LAZULI_NVTX";
 const PROGRESS: &str = "LAZULI_PROGRESS";
 const DEBUG: &str = "LAZULI_DEBUG";
+/// The finest of its levels.
+const MOST_DEBUG: u8 = 5;
 
 /// Settings of the process, for programs that do not leave them to environment variables: each method takes the place of one,
 /// and what is not set here is as the variable says.
@@ -225,14 +227,14 @@ impl Settings {
         self.with(FUSION, switch(is_on))
     }
 
-    /// What is printed to standard error: from 0, nothing, to 5, everything. `LAZULI_DEBUG`.
+    /// What is printed to standard error: from 0, nothing, to 5, everything, as is more. `LAZULI_DEBUG`.
     ///
     /// ```
     /// lazuli::Settings::new().debug(1).install()?;
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     pub fn debug(self, level: u8) -> Settings {
-        self.with(DEBUG, level.to_string())
+        self.with(DEBUG, level.min(MOST_DEBUG).to_string())
     }
 
     /// From now on they hold, in place of those installed before. Nothing is changed if it fails.
@@ -478,8 +480,14 @@ pub(crate) fn has_progress() -> bool {
 /// How much is said on standard error.
 pub(crate) fn debug_level() -> u8 {
     static DEFAULT: OnceLock<u8> = OnceLock::new();
-    let default = || value(DEBUG, "a number from 0 to 5", |text| text.parse().ok()).unwrap_or(0);
+    let default = || value(DEBUG, "`off` or a number from 1 to 5", debug_level_of).unwrap_or(0);
     scope().debug.unwrap_or_else(|| *DEFAULT.get_or_init(default))
+}
+
+/// A level of messages as people write it: what is on alone is the first one.
+fn debug_level_of(text: &str) -> Option<u8> {
+    let number = || text.parse().ok().filter(|level| *level <= MOST_DEBUG);
+    on_or_off(text).map(u8::from).or_else(number)
 }
 
 /// What the number of threads is limited to; 0 before it is known.
@@ -525,6 +533,15 @@ mod tests {
         assert!(refused.to_string().contains("LAZULI_CACHE_LIMIT is of the whole process"), "{refused}");
         let elsewhere = settings.scope(|| std::thread::spawn(scope).join().unwrap()).unwrap();
         assert_eq!(elsewhere, Scope::default());
+    }
+
+    #[test]
+    fn levels_of_messages_are_a_switch_or_a_number() {
+        let levels =
+            ["off", "NO", "false", "0", "on", "1", "5", "6", "-1", "x", "256", "2.0"].map(debug_level_of);
+        let off = Some(0);
+        assert_eq!(levels, [off, off, off, off, Some(1), Some(1), Some(5), None, None, None, None, None]);
+        assert_eq!(Settings::new().debug(200), Settings::new().debug(5));
     }
 
     #[test]

@@ -183,7 +183,8 @@ fn each_debug_level_prints_its_part_and_those_before() {
         &["graph as recorded:\n", "after simplify:\n", "kernel relu_sum_f32"],
     ];
     for level in 0..=5 {
-        let (_, stderr) = child_succeeds("relu", &[cache, ("LAZULI_DEBUG", &level.to_string())]);
+        let said = if level == 0 { "off".to_owned() } else { level.to_string() };
+        let (_, stderr) = child_succeeds("relu", &[cache, ("LAZULI_DEBUG", &said)]);
         for (number, part) in parts.iter().enumerate() {
             // A name of a schedule is part of the plan too.
             for text in part.iter().filter(|text| !text.contains("row_reduce") || level != 2) {
@@ -191,9 +192,9 @@ fn each_debug_level_prints_its_part_and_those_before() {
             }
         }
     }
-    for nonsense in ["", "all", "-1"] {
+    for nonsense in ["", "all", "-1", "6"] {
         let (_, stderr) = child_succeeds("relu", &[cache, ("LAZULI_DEBUG", nonsense)]);
-        let warning = format!("lazuli: LAZULI_DEBUG={nonsense} is not a number from 0 to 5\n");
+        let warning = format!("lazuli: LAZULI_DEBUG={nonsense} is not `off` or a number from 1 to 5\n");
         assert_eq!(stderr, if nonsense.is_empty() { "" } else { &warning });
     }
 }

@@ -48,7 +48,7 @@ fn settings_that_say_nothing_are_warned_of_once() {
     let wrong = [
         ("LAZULI_FUSION", "maybe", switch),
         ("LAZULI_NUM_THREADS", "0", threads),
-        ("LAZULI_DEBUG", "x", "a number from 0 to 5"),
+        ("LAZULI_DEBUG", "x", "`off` or a number from 1 to 5"),
         ("LAZULI_PROGRESS", "x", switch),
         ("LAZULI_CACHE", "2", switch),
         ("LAZULI_CACHE_LIMIT", "1GB", "a number of bytes"),

@@ -66,7 +66,8 @@ impl From<Shape> for Dims {
 }
 
 /// A part of an axis, or some neighbouring axes: a Rust range of integers of any of the usual types. Negative bounds count from
-/// the end.
+/// the end. Where nothing else says its type, a number in the text of a program is an `i32` in Rust, and one beyond 2^31 does not compile:
+/// write such as `2_499_999_995i64`.
 ///
 /// ```
 /// use lazuli::Tensor;
@@ -74,6 +75,8 @@ impl From<Shape> for Dims {
 /// assert_eq!(x.slice(0, steps[0]..steps[1]).to_vec::<i32>()?, [2]);
 /// assert_eq!(x.slice(0, ..=1i64).to_vec::<i32>()?, [0, 1]);
 /// assert_eq!(x.slice(0, -1..).to_vec::<i32>()?, [5]);
+/// assert_eq!(x.slice(0, 4..2_499_999_995i64).to_vec::<i32>()?, [4, 5]);
+/// assert_eq!(x.slice(0, 4u64..u64::MAX).to_vec::<i32>()?, [4, 5]);
 /// # Ok::<(), lazuli::Error>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -161,7 +164,7 @@ macro_rules! from_ranges {
         }
     )*};
 }
-from_ranges!(i32, i64, isize, usize);
+from_ranges!(i32, i64, isize, u32, u64, usize);
 
 /// The bounds of a Rust range as Python writes them.
 fn python_bounds(start: Bound<isize>, end: Bound<isize>) -> Bounds {
