@@ -109,18 +109,33 @@ fn values_of_another_kind_or_number_are_an_error() {
 }
 
 #[test]
-#[cfg(feature = "cuda")]
 fn an_architecture_that_does_not_exist_is_an_error() {
-    for architecture in ["sm_banana", "", "sm_1", "sm_90; rm -rf", "90", "compute_90\0"] {
-        let program = tensor([4]).relu().compile_for(&Target::cuda(architecture)).unwrap();
-        assert!(program.source().contains("__global__"));
-        let error = program.kernels()[0].compile().unwrap_err();
-        let text = error.to_string();
-        // Without NVRTC nobody knows architectures.
-        let what = if has_nvrtc() { architecture.trim_end_matches('\0') } else { "NVRTC" };
-        assert_unavailable(&error, what);
-        assert!(!has_nvrtc() || text.contains("sm_90"), "{text}");
+    let y = tensor([4]).relu();
+    let function = lazuli::compile(|x: Tensor| x.relu()).executable(tensor([4])).unwrap();
+    for architecture in
+        ["sm_banana", "", "sm_1", "sm_90; rm -rf", "90", "SM_90", "gfx90a", "sm_90f", "sm_10", "compute_90\0"]
+    {
+        let target = Target::cuda(architecture);
+        for program in
+            [y.compile_for(&target), lazuli::compile_for([&y], &target), function.compile_for(&target)]
+        {
+            let error = program.unwrap_err();
+            assert_unavailable(&error, &format!("{architecture:?}"));
+            assert!(error.to_string().contains("sm_90"), "{error}");
+        }
     }
+}
+
+/// What is later than this crate may be known to the compiler that is there.
+#[test]
+#[cfg(feature = "cuda")]
+fn a_later_architecture_is_for_nvrtc_to_know() {
+    let program = tensor([4]).relu().compile_for(&Target::cuda("sm_998")).unwrap();
+    assert!(program.source().contains("__global__"));
+    let error = program.kernels()[0].compile().unwrap_err();
+    // Without NVRTC nobody knows architectures.
+    assert_unavailable(&error, if has_nvrtc() { "sm_998" } else { "NVRTC" });
+    assert!(!has_nvrtc() || error.to_string().contains("sm_90"), "{error}");
 }
 
 /// Whether kernels can be compiled for CUDA here.

@@ -202,7 +202,7 @@ impl Command {
                 }
             }
             "target" if value == "cpu" => self.target = Target::cpu(),
-            "target" if value.starts_with("sm_") => self.target = Target::cuda(value),
+            "target" if Target::cuda(value).check().is_ok() => self.target = Target::cuda(value),
             "target" => return Err(wrong("no target")),
             "fusion" => {
                 self.fusion = match value {

@@ -171,9 +171,9 @@ pub(crate) const LEAST_STAGES_OF_GROUPS: u32 = 3;
 const MOST_AT_ONCE: u32 = 4;
 
 /// Bytes of shared memory that a kernel declares, of all its blocks' on a multiprocessor; GPUs that have no more for a block
-/// than this have no copies either (sm_75).
+/// than this have no copies either (sm_70 to sm_75).
 const SHARED_BYTES: u32 = 47 << 10;
-pub(super) const NO_COPIES_BYTES: u32 = 64 << 10;
+pub(super) const NO_COPIES_BYTES: u32 = 96 << 10;
 
 /// Registers of a multiprocessor, and those of a thread beside what it multiplies.
 const REGISTERS: u32 = 1 << 16;

@@ -167,7 +167,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// The first error in the tensor's history.
+    /// The first error in the tensor's history; [`Unavailable`](crate::Error::Unavailable) for an architecture that is none.
     pub fn compile_for(&self, target: &Target) -> Result<Program> {
         compile_for([self], target)
     }
@@ -226,8 +226,9 @@ impl Tensor {
 /// ```
 ///
 /// # Errors
-/// The first error in the tensors' histories.
+/// The first error in the tensors' histories; [`Unavailable`](crate::Error::Unavailable) for an architecture that is none.
 pub fn compile_for<'a>(tensors: impl IntoIterator<Item = &'a Tensor>, target: &Target) -> Result<Program> {
+    target.check()?;
     let target = target.clone();
     let tensors: Vec<Tensor> = tensors.into_iter().cloned().collect();
     // What a library makes on a CPU is made by kernels elsewhere.

@@ -451,8 +451,9 @@ impl<I: Tensors, O: Tensors> Executable<I, O> {
     /// ```
     ///
     /// # Errors
-    /// Kernels that no schedule can run there.
+    /// Kernels that no schedule can run there; [`Unavailable`](crate::Error::Unavailable) for an architecture that is none.
     pub fn compile_for(&self, target: &Target) -> Result<Program> {
+        target.check()?;
         let settings = target.settings(self.parts.fusion);
         let plan = match &self.parts.recorded {
             Some((results, stand_ins)) if *target != Target::cpu() => {
