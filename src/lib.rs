@@ -52,7 +52,7 @@
 //! # Inspecting
 //!
 //! [`Tensor::explain`] gives an [`Explanation`]: groups, kernels, bytes moved, and why neighbours are not one kernel.
-//! [`Tensor::compile_for`] gives a [`Program`] of [`KernelInfo`]s. [`profile()`] tells how long each kernel takes. [`stats()`] counts what the process has compiled and
+//! [`Tensor::compile_for`] gives a [`Program`] of [`KernelInfo`]s. [`Tensor::placeholder`] stands for data that both do without. [`profile()`] tells how long each kernel takes. [`stats()`] counts what the process has compiled and
 //! launched. `LAZULI_DEBUG=1` to `5` prints, to standard error, times of kernels, plans, schedules, sources,
 //! and the graph after every pass.
 //!

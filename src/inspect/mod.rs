@@ -4,3 +4,5 @@ pub(crate) mod parts;
 pub(crate) mod profile;
 pub(crate) mod program;
 pub(crate) mod target;
+#[cfg(test)]
+mod tests;

@@ -19,6 +19,8 @@ const USUAL_NODES: usize = 28;
 const STEP_VALUE: &str = "a value of its step was used outside of the step, where it has none";
 const CALL_INPUT: &str = "an input of the function was used where it has no values: while the function is recorded, nothing can be \
      evaluated, and nothing moved to another device";
+const PLACEHOLDER: &str = "it has no values: kernels of what is made of placeholders can be asked for, with explain and compile_for, and \
+     nothing can be evaluated";
 
 /// The data of inputs; `None` for what a copy will bring.
 pub(crate) type Inputs = SmallVec<[Option<Buffer>; 4]>;
@@ -49,12 +51,25 @@ pub(crate) fn build(outputs: &[Tensor]) -> Result<Recording> {
 
 /// [`build`] for what a function made of stand-ins for its inputs, which are the recording's first inputs, without data.
 pub(crate) fn build_traced(outputs: &[Tensor], stand_ins: &[Tensor]) -> Result<Recording> {
-    patiently(|| attempt(outputs, stand_ins, false))
+    patiently(|| attempt(outputs, stand_ins, Purpose::Run))
 }
 
-/// [`build`] for where no library makes anything: its decomposition is recorded in its place.
+/// [`build`] for who looks at kernels: placeholders are inputs without data.
+pub(crate) fn build_inspected(outputs: &[Tensor]) -> Result<Recording> {
+    patiently(|| attempt(outputs, &[], Purpose::Inspect))
+}
+
+/// The same for where no library makes anything: its decomposition is recorded in its place.
 pub(crate) fn build_decomposed(outputs: &[Tensor], stand_ins: &[Tensor]) -> Result<Recording> {
-    patiently(|| attempt(outputs, stand_ins, true))
+    patiently(|| attempt(outputs, stand_ins, Purpose::InspectDecomposed))
+}
+
+/// What a graph is built for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Run,
+    Inspect,
+    InspectDecomposed,
 }
 
 /// Tries again when another thread has ended what the attempt met.
@@ -79,7 +94,7 @@ pub(super) fn patiently<T>(attempt: impl Fn() -> Result<Result<T, Arc<Loan>>>) -
 fn attempt(
     outputs: &[Tensor],
     stand_ins: &[Tensor],
-    decomposed: bool,
+    purpose: Purpose,
 ) -> Result<Result<Recording, Arc<Loan>>> {
     let mut graph = Graph::with_capacity(USUAL_NODES);
     let (mut inputs, mut donated) = (Inputs::new(), SmallVec::new());
@@ -112,13 +127,18 @@ fn attempt(
                     graph.add(node_of(&tensor.node, &Op::Input(inputs.len() - 1)).into(), &[])
                 }
                 State::Recorded(recipe, sources)
-                    if recipe.is_external(sources) && !(decomposed && recipe.is_routine()) =>
+                    if recipe.is_external(sources)
+                        && !(purpose == Purpose::InspectDecomposed && recipe.is_routine())
+                        || matches!(recipe, Recipe::Placeholder) && purpose != Purpose::Run =>
                 {
                     inputs.push(None);
                     donated.push(false);
                     graph.add(node_of(&tensor.node, &Op::Input(inputs.len() - 1)).into(), &[])
                 }
-                State::Recorded(recipe @ (Recipe::StepValue | Recipe::CallInput), _) => {
+                State::Recorded(
+                    recipe @ (Recipe::StepValue | Recipe::CallInput | Recipe::Placeholder),
+                    _,
+                ) => {
                     return Err(without_values(&tensor.node, recipe));
                 }
                 State::Recorded(recipe, sources) => {
@@ -155,7 +175,8 @@ fn attempt(
                         | Recipe::Join { .. }
                         | Recipe::Routine { .. }
                         | Recipe::StepValue
-                        | Recipe::CallInput => match operands.first() {
+                        | Recipe::CallInput
+                        | Recipe::Placeholder => match operands.first() {
                             Some(&source) => source,
                             None => {
                                 return Err(Error::internal("graph building", "a transfer of nothing"));
@@ -178,6 +199,7 @@ fn attempt(
 pub(super) fn without_values(node: &TensorNode, stand_in: &Recipe) -> Error {
     let message = match stand_in {
         Recipe::StepValue => STEP_VALUE,
+        Recipe::Placeholder => PLACEHOLDER,
         _ => CALL_INPUT,
     };
     Error::InvalidOperation { op: node.origin, message: message.into(), location: node.location }

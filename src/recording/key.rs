@@ -143,7 +143,7 @@ impl Visit {
                 let own = self.number(node, *constant);
                 self.numbers.note(&tensor, own);
             }
-            State::Recorded(recipe @ (Recipe::StepValue | Recipe::CallInput), _) => {
+            State::Recorded(recipe @ (Recipe::StepValue | Recipe::CallInput | Recipe::Placeholder), _) => {
                 return Err(End::Error(without_values(node, recipe)));
             }
             // It is its source: it has no number of its own.

@@ -104,6 +104,8 @@ pub(crate) enum Recipe {
     StepValue,
     /// What a function gets while it is traced: it stands for the input of any call.
     CallInput,
+    /// It stands for data of its shape and dtype, for who looks at kernels and runs none.
+    Placeholder,
 }
 
 pub(crate) type Sources = SmallVec<[Tensor; 3]>;
@@ -168,7 +170,8 @@ impl Recipe {
             | Recipe::Derived(_)
             | Recipe::Filled(_)
             | Recipe::StepValue
-            | Recipe::CallInput => false,
+            | Recipe::CallInput
+            | Recipe::Placeholder => false,
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::compiler::explain::{Explanation, bytes};
 use crate::executor::{self, settings};
 use crate::inspect::program::Program;
 use crate::inspect::target::Target;
-use crate::recording::build::{build, build_decomposed};
+use crate::recording::build::{build_decomposed, build_inspected};
 use crate::recording::{Recipe, State, Tensor, TensorNode};
 use crate::runtime::buffer::Buffer;
 use crate::tensor::arguments::element::{self, Element};
@@ -156,7 +156,7 @@ impl Tensor {
         explain([self])
     }
 
-    /// The kernels for a target, without a device: nothing runs, and no GPU is needed.
+    /// The kernels for a target, without a device: nothing runs, and no GPU is needed. Nor is data: see [`Tensor::placeholder`].
     ///
     /// ```
     /// use lazuli::{Target, Tensor};
@@ -232,9 +232,11 @@ pub fn compile_for<'a>(tensors: impl IntoIterator<Item = &'a Tensor>, target: &T
     let target = target.clone();
     let tensors: Vec<Tensor> = tensors.into_iter().cloned().collect();
     // What a library makes on a CPU is made by kernels elsewhere.
-    let recording = if target == Target::cpu() { build(&tensors)? } else { build_decomposed(&tensors, &[])? };
-    let settings = target.settings(fusion());
-    Ok(Program::new(compiler::plan(&recording.graph, settings)?, target))
+    let recording = match target == Target::cpu() {
+        true => build_inspected(&tensors)?,
+        false => build_decomposed(&tensors, &[])?,
+    };
+    Ok(Program::new(compiler::plan(&recording.graph, target.settings(fusion()))?, target))
 }
 
 /// The kernels that [`eval`] of these tensors would run together, and why. Runs nothing. What comes from other devices, is
@@ -268,7 +270,7 @@ pub fn explain<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Result<Expl
             });
         }
     }
-    let recording = build(&tensors)?;
+    let recording = build_inspected(&tensors)?;
     let plan = compiler::plan(&recording.graph, settings::of(device, fusion()))?;
     let mut before: Vec<String> = executor::pending(&tensors).iter().flatten().filter_map(external).collect();
     // Several results of one routine are made together.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::graph::op::{ConstantRole, Op};
-use crate::recording::is_addressable;
+use crate::recording::{Recipe, Sources, State, is_addressable};
 use crate::runtime::buffer::Buffer;
 use crate::runtime::host::HostBuffer;
 use crate::tensor::arguments::call::Call;
@@ -61,6 +61,31 @@ impl Tensor {
     pub fn scalar(value: impl Element) -> Tensor {
         let call = Call::here("scalar");
         Tensor::or_invalid(call.constant(element::to_scalar(value), ConstantRole::Argument))
+    }
+
+    /// A tensor without values: what is made of it can be asked for its kernels, by [`Tensor::explain`], [`Tensor::compile_for`] and
+    /// their like, which are those of a tensor with data, of whatever size. To evaluate it is an error. It is on the thread's
+    /// [default device](Device::set_default).
+    ///
+    /// ```
+    /// use lazuli::{DType, Target, Tensor};
+    /// let x = Tensor::placeholder([1 << 20, 1 << 18], DType::BF16); // 550 GB
+    /// let y = x.softmax(1);
+    /// let program = y.compile_for(&Target::cuda("sm_90"))?;
+    /// assert_eq!(program.kernels()[0].bytes_read(), 2 << 38);
+    /// let error = y.eval().unwrap_err();
+    /// assert!(error.to_string().starts_with("placeholder: it has no values"), "{error}");
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn placeholder(shape: impl Into<Shape>, dtype: DType) -> Tensor {
+        let (call, shape) = (Call::here("placeholder"), shape.into());
+        let made = call.needs_addressable(&shape).map(|()| {
+            let state = State::Recorded(Recipe::Placeholder, Sources::new());
+            let device = Some(Device::default());
+            Tensor::from_parts(shape, dtype, device, call.name(), call.location(), state)
+        });
+        Tensor::or_invalid(made)
     }
 
     /// Zeros (`false` for `Bool`).

@@ -1,0 +1,67 @@
+use std::collections::BTreeSet;
+
+use crate::{Attention, DType, Device, Reduction, Target, Tensor, compile, compile_for, profile};
+
+fn input(shape: &[usize]) -> Tensor {
+    Tensor::placeholder(shape, DType::F32)
+}
+
+/// The lines of what is apart.
+fn apart(text: &str) -> &str {
+    text.split_once("apart:\n").map_or("", |(_, lines)| lines)
+}
+
+#[test]
+fn placeholders_have_the_kernels_of_data() {
+    let explained = |x: Tensor, w: Tensor| {
+        let y = (x.matmul(&w) + 1.0).relu().softmax(1);
+        let text = y.explain().unwrap().to_string();
+        let source = |target: &Target| y.compile_for(target).unwrap().source();
+        (text, source(&Target::cpu()), source(&Target::cuda("sm_90")))
+    };
+    let data = |shape: [usize; 2]| Tensor::from_vec(vec![1.0f32; shape[0] * shape[1]], shape);
+    assert_eq!(explained(input(&[32, 48]), input(&[48, 64])), explained(data([32, 48]), data([48, 64])));
+    // Where a library does it on a CPU.
+    let x = input(&[100, 100]);
+    assert!(x.det().explain().unwrap().to_string().contains("by a library"));
+    assert!(x.det().compile_for(&Target::cuda("sm_80")).unwrap().kernels().len() > 1);
+}
+
+#[test]
+fn placeholders_have_no_values() {
+    let x = input(&[4]);
+    let elsewhere = Device::cpu_virtual(1);
+    let tensors =
+        [x.clone(), &x + 1.0, x.to(&elsewhere), x.to(&elsewhere).sum(0), x.to(&Device::interpreter()).exp()];
+    for tensor in &tensors {
+        assert!(tensor.explain().is_ok());
+        for error in [tensor.eval().unwrap_err(), tensor.to_vec::<f32>().unwrap_err()] {
+            assert!(error.to_string().starts_with("placeholder: it has no values"), "{error}");
+            assert!(error.to_string().contains("src/inspect/tests.rs"), "{error}");
+        }
+    }
+    assert!(x.to_string().contains("no values"), "{x}");
+    // A function is recorded for its type, and not called with it, nor with one that it has captured.
+    let double = compile(|x: Tensor| x * 2.0);
+    assert_eq!(double.executable(&x).unwrap().explain().unwrap().kernels(), 1);
+    assert!(double.call(&x).is_err());
+    let captured = x.clone();
+    assert!(compile(move |y: Tensor| y + &captured).executable(input(&[4])).is_err());
+    let too_large = Tensor::placeholder([1 << 40, 1 << 40], DType::F32);
+    assert!(too_large.explain().unwrap_err().to_string().starts_with("placeholder: shape "));
+}
+
+#[test]
+fn gpus_without_asynchronous_copies_have_no_stages() {
+    let y = input(&[1024, 1024]).matmul(&input(&[1024, 1024]));
+    let stages = |architecture: &str| {
+        let program = y.compile_for(&Target::cuda(architecture)).unwrap();
+        program.kernels()[0].schedule().parameter("stages").map(str::to_owned)
+    };
+    for architecture in ["sm_70", "sm_72", "sm_75"] {
+        assert_eq!(stages(architecture), None, "{architecture}");
+    }
+    for architecture in ["sm_80", "sm_86", "sm_90", "sm_120"] {
+        assert!(stages(architecture).is_some(), "{architecture}");
+    }
+}
