@@ -56,7 +56,7 @@ impl ScheduleInfo {
         self.text.split_once('(').map_or(&self.text, |(name, _)| name)
     }
 
-    /// One of its parameters, if it has it.
+    /// One of its parameters, if it has it. What is there or not, such as `online`, is `"true"` where it is there.
     ///
     /// ```
     /// use lazuli::{Target, Tensor};
@@ -64,11 +64,17 @@ impl ScheduleInfo {
     /// let program = y.compile_for(&Target::cuda("sm_90"))?;
     /// let schedule = program.kernels()[0].schedule();
     /// assert_eq!((schedule.parameter("vec"), schedule.parameter("splits")), (Some("4"), None));
+    ///
+    /// let long = Tensor::from_vec(vec![0.0f32; 1 << 20], [4, 1 << 18]).softmax(1);
+    /// let program = long.compile_for(&Target::cuda("sm_90"))?;
+    /// let schedule = program.kernels()[0].schedule(); // row_reduce(…, online, …)
+    /// assert_eq!((schedule.parameter("online"), schedule.parameter("offline")), (Some("true"), None));
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     pub fn parameter(&self, name: &str) -> Option<&str> {
         let (_, parameters) = self.text.strip_suffix(')')?.split_once('(')?;
-        let mut pairs = parameters.split(", ").filter_map(|parameter| parameter.split_once('='));
+        let mut pairs =
+            parameters.split(", ").map(|parameter| parameter.split_once('=').unwrap_or((parameter, "true")));
         pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
     }
 }

@@ -68,13 +68,19 @@ impl Program {
         &self.kernels
     }
 
-    /// All kernels' sources, each under a line with its schedule and launch shape; for snapshots.
+    /// All kernels' sources, each under a line with its schedule and launch shape; to read, and for snapshots.
+    ///
+    /// A compiler gets each kernel's text by itself ([`KernelInfo::source`]), and so its helper functions are in each, and two may have
+    /// one name. Where there are several, a line above each says so: together they are no file to compile.
     ///
     /// ```
     /// use lazuli::{Target, Tensor};
     /// let y = Tensor::from_vec(vec![0.0f32; 4096], [4096]).relu();
     /// let source = y.compile_for(&Target::cuda("sm_90"))?.source();
     /// assert!(source.starts_with("// relu_f32: pointwise("));
+    /// let both = lazuli::compile_for([&y, &Tensor::placeholder([10, 10], lazuli::DType::F32).sum(1)], &Target::cpu())?;
+    /// assert_eq!(both.kernels().len(), 2);
+    /// assert!(both.source().starts_with("// ---- file 1 of 2 ----\n// relu_f32: "));
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     pub fn source(&self) -> String {
@@ -82,6 +88,9 @@ impl Program {
         for (number, kernel) in self.kernels.iter().enumerate() {
             if number > 0 {
                 text.push('\n');
+            }
+            if self.kernels.len() > 1 {
+                text.push_str(&format!("// ---- file {} of {} ----\n", number + 1, self.kernels.len()));
             }
             text.push_str(&format!("// {}: {}\n", kernel.name(), kernel.schedule()));
             for launch in kernel.launches() {
@@ -156,7 +165,7 @@ impl KernelInfo {
         &self.emitted().name
     }
 
-    /// The whole text that the compiler gets.
+    /// The whole text that the compiler gets: a file by itself.
     ///
     /// ```
     /// use lazuli::{Target, Tensor};

@@ -65,3 +65,19 @@ fn gpus_without_asynchronous_copies_have_no_stages() {
         assert!(stages(architecture).is_some(), "{architecture}");
     }
 }
+
+#[test]
+fn kernels_of_one_name_are_files_of_their_own() {
+    let program = input(&[256, 131_072]).softmax(1).compile_for(&Target::cuda("sm_90")).unwrap();
+    let names: BTreeSet<&str> = program.kernels().iter().map(|kernel| kernel.name()).collect();
+    assert!(program.kernels().len() > names.len(), "{names:?}");
+    let source = program.source();
+    let count = program.kernels().len();
+    for (number, kernel) in program.kernels().iter().enumerate() {
+        let heading = format!("// ---- file {} of {count} ----\n// {}: ", number + 1, kernel.name());
+        assert_eq!(source.matches(&heading).count(), 1, "{source}");
+        assert!(source.contains(kernel.source()));
+    }
+    let alone = input(&[256, 100]).softmax(1).compile_for(&Target::cuda("sm_90")).unwrap();
+    assert!(!alone.source().contains("// ----"));
+}
