@@ -151,8 +151,9 @@ fn merge(graph: &Graph, facts: &Facts, cut: Cut) -> Merge {
 /// As [`crate::eval`].
 pub fn kernels(tensors: &[Tensor], fusion: Fusion) -> Result<Vec<Kernel>> {
     let plan = plan(tensors, fusion)?;
-    let (evaluated, times) = timing::of_kernels(|| executor::evaluate(tensors, fusion));
+    let (evaluated, noted) = timing::of_kernels(|| executor::evaluate(tensors, fusion));
     evaluated?;
+    let times = noted.launched;
     if times.len() != plan.kernels.len() {
         return Err(Error::internal("measuring", "another plan was run"));
     }

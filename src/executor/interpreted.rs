@@ -6,6 +6,7 @@ use lazuli_codegen::ir::{ArgumentId, Kernel};
 use lazuli_codegen::syntax::Cursor;
 use rustc_hash::FxHashMap;
 
+use super::timing::{self, Work};
 use crate::compiler::{self, Part, Plan};
 use crate::graph::text::{Locations, text};
 use crate::graph::{Graph, NodeId, hash, parse};
@@ -20,6 +21,10 @@ use crate::{Error, Result, Scalar, stats};
 /// # Errors
 /// As [`run`]; [`Error::IndexOutOfRange`].
 pub(crate) fn carry_out(graph: &Graph, plan: &Plan, inputs: &[Buffer]) -> Result<Buffers> {
+    timing::noting(Work::Interpreting, || interpret(graph, plan, inputs))
+}
+
+fn interpret(graph: &Graph, plan: &Plan, inputs: &[Buffer]) -> Result<Buffers> {
     check_graph_text(graph)?;
     check_graph_text(&plan.graph)?;
     let mut values: FxHashMap<NodeId, Arc<HostBuffer>> = FxHashMap::default();

@@ -405,6 +405,6 @@ fn allocate(
 fn interpret(graph: &Graph, inputs: &[Buffer]) -> Result<Buffers> {
     let inputs = inputs.iter().map(Buffer::to_host).collect::<Result<Vec<_>>>()?;
     let slices: Vec<&[u8]> = inputs.iter().map(|input| input.as_slice()).collect();
-    let results = interpreter::evaluate(graph, &slices)?;
+    let results = timing::noting(timing::Work::Interpreting, || interpreter::evaluate(graph, &slices))?;
     Ok(results.into_iter().map(|result| Buffer::Host(Arc::new(result))).collect())
 }

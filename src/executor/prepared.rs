@@ -11,6 +11,7 @@ use rayon::prelude::*;
 use smallvec::SmallVec;
 
 use super::donation::Pairs;
+use super::timing::{self, Work};
 use super::trial::Noted;
 use crate::compiler::{Code, Place, Plan};
 use crate::error::IndexCheck;
@@ -60,6 +61,8 @@ pub(super) struct Command {
     pub(super) last_used: SmallVec<[Place; 2]>,
     /// What it reads and writes at least.
     pub(super) bytes: u64,
+    /// Additions and multiplications of its products.
+    pub(super) flops: u64,
 }
 
 /// Where a kernel's parameter is to be had from.
@@ -118,7 +121,7 @@ impl Prepared {
             _ => Ok(kernel.code.clone()),
         });
         let codes: Vec<Arc<Code>> = codes.collect::<Result<_>>()?;
-        let loaded = load_all(plan, &codes, device, backend)?;
+        let loaded = timing::noting(Work::Compiling, || load_all(plan, &codes, device, backend))?;
         let commands = (codes.into_iter().zip(loaded).enumerate())
             .map(|(number, (code, loaded))| Command::new(plan, number, code, loaded))
             .collect::<Result<_>>()?;
@@ -231,6 +234,7 @@ impl Command {
             flows,
             last_used: storage.last_used.clone(),
             bytes: kernel.groups(&plan.grouping).map(|group| group.work.bytes()).sum(),
+            flops: kernel.groups(&plan.grouping).map(|group| group.flops(&plan.graph)).sum(),
             over,
             code,
             loaded,

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use super::history::{History, KEPT_BYTES};
 use super::joins;
 use super::settle::{Purpose, Reads, settle};
+use super::timing::{self, Work};
 use crate::debug::{self, Level};
 use crate::recording::{Recipe, Sources, State, Tensor, TensorNode};
 use crate::runtime::buffer::Buffer;
@@ -85,7 +86,7 @@ pub(super) fn carried_out(
         }
         matrices.push(Matrices { buffer, shape: [m, n], is_transposed });
     }
-    let results = routine::run(invocation.routine, dtype, &matrices)?;
+    let results = timing::noting(Work::Libraries, || routine::run(invocation.routine, dtype, &matrices))?;
     debug::print(Level::Timings, || {
         let of: Vec<String> = sources.iter().map(|source| source.shape.to_string()).collect();
         let seconds = start.elapsed().as_secs_f64();

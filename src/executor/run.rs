@@ -242,7 +242,7 @@ impl Prepared {
     ) -> Result<f64> {
         self.backend.synchronize()?;
         let seconds = by_device.unwrap_or_else(|| start.elapsed().as_secs_f64());
-        let (emitted, bytes) = (&command.code.emitted, command.bytes);
+        let (emitted, bytes, flops) = (&command.code.emitted, command.bytes, command.flops);
         timing::note(|| timing::Launched {
             device: self.device,
             name: emitted.name.clone(),
@@ -251,6 +251,7 @@ impl Prepared {
             launches: emitted.launches.len() as u64,
             start,
             bytes,
+            flops,
             seconds,
             occupancy: command.loaded.as_ref().and_then(|of| of.module.occupancy(&emitted.launches)),
         });

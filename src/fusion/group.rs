@@ -5,10 +5,10 @@ use std::fmt;
 use lazuli_codegen::schedule::share::MOST_PRODUCTS;
 
 use super::cost::Work;
-use crate::Shape;
-use crate::graph::NodeId;
 use crate::graph::domain::Hero;
-use crate::lower;
+use crate::graph::op::Op;
+use crate::graph::{Graph, NodeId};
+use crate::{BinaryOp, ReduceOp, Shape, lower};
 
 /// Computed nodes of one kernel; beyond it, compilers slow down and registers run out.
 pub(crate) const MAX_NODES: usize = 256;
@@ -225,6 +225,27 @@ pub(crate) struct Group {
     pub(crate) waits_for_rows: bool,
     /// Operations as its text has them, one for each place where one is computed.
     pub(crate) texts: f64,
+}
+
+impl Group {
+    /// Multiplications and additions of its sums of products of what broadcasts: those of matrices and windows.
+    pub(crate) fn flops(&self, graph: &Graph) -> u64 {
+        let elements = |mut id: NodeId| {
+            while matches!(graph.node(id).op, Op::View(_)) {
+                id = graph.operands(id)[0];
+            }
+            graph.node(id).shape.elements()
+        };
+        let of_sum = |&id: &NodeId| {
+            let Op::Reduce { op: ReduceOp::Sum, .. } = graph.node(id).op else { return 0 };
+            let product = graph.operands(id)[0];
+            let all = elements(product);
+            let is_contraction = matches!(graph.node(product).op, Op::Binary(BinaryOp::Mul))
+                && graph.operands(product).iter().all(|&factor| elements(factor) < all);
+            if is_contraction { 2 * all as u64 } else { 0 }
+        };
+        self.nodes.iter().map(of_sum).sum()
+    }
 }
 
 /// A value that is computed more than once an element.

@@ -8,7 +8,7 @@ use indexmap::{IndexMap, IndexSet};
 use serde_json::{Value, json};
 
 use crate::compiler::explain;
-use crate::executor::timing::{self, Launched};
+use crate::executor::timing::{self, Launched, Noted, Work};
 use crate::{Device, Error, Result};
 
 /// Runs a closure, and tells where its time went: which kernels this thread launched, how long they took, and how fast they
@@ -27,10 +27,10 @@ use crate::{Device, Error, Result};
 /// ```
 pub fn profile<T>(f: impl FnOnce() -> T) -> (T, Profile) {
     let start = Instant::now();
-    let (result, launched) = timing::of_kernels(f);
+    let (result, noted) = timing::of_kernels(f);
     let seconds = start.elapsed().as_secs_f64();
     let mut kernels: IndexMap<(Device, String, String), KernelTime> = IndexMap::new();
-    for kernel in &launched {
+    for kernel in &noted.launched {
         let key = (kernel.device, kernel.name.clone(), kernel.schedule.clone());
         let entry = kernels.entry(key).or_insert_with_key(|(device, name, schedule)| KernelTime {
             device: *device,
@@ -39,6 +39,7 @@ pub fn profile<T>(f: impl FnOnce() -> T) -> (T, Profile) {
             operations: kernel.operations.clone(),
             launches: 0,
             bytes: 0,
+            flops: 0,
             seconds: 0.0,
             share_of_copy: None,
             registers: kernel.occupancy.map(|(registers, _)| registers),
@@ -46,6 +47,7 @@ pub fn profile<T>(f: impl FnOnce() -> T) -> (T, Profile) {
         });
         entry.launches += kernel.launches;
         entry.bytes += kernel.bytes;
+        entry.flops += kernel.flops;
         entry.seconds += kernel.seconds;
         if let Some((_, share)) = kernel.occupancy {
             entry.occupancy = Some(entry.occupancy.unwrap_or(1.0).min(share));
@@ -53,7 +55,7 @@ pub fn profile<T>(f: impl FnOnce() -> T) -> (T, Profile) {
     }
     let mut kernels: Vec<KernelTime> = kernels.into_values().collect();
     kernels.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    (result, Profile { kernels, start, launched, seconds })
+    (result, Profile { kernels, start, noted, seconds })
 }
 
 /// Where time went, kernel by kernel; it prints as a table. Made by [`profile`].
@@ -71,7 +73,7 @@ pub fn profile<T>(f: impl FnOnce() -> T) -> (T, Profile) {
 pub struct Profile {
     pub(crate) kernels: Vec<KernelTime>,
     start: Instant,
-    launched: Vec<Launched>,
+    noted: Noted,
     seconds: f64,
 }
 
@@ -102,6 +104,8 @@ pub struct KernelTime {
     pub launches: u64,
     /// The bytes that its inputs and results have, together.
     pub bytes: u64,
+    /// The multiplications and additions of its products of matrices and of windows; nothing else counts.
+    pub flops: u64,
     /// Its time: on a GPU by the device's own clock, else with launching.
     pub seconds: f64,
     /// How fast it moves its bytes, as a share of how fast a copy of memory does; from [`Profile::beside_copies`] on.
@@ -124,6 +128,21 @@ impl KernelTime {
     /// ```
     pub fn gigabytes_per_second(&self) -> f64 {
         self.bytes as f64 / self.seconds.max(1e-12) / 1e9
+    }
+
+    /// The multiplications and additions of its products in a second, in 10^9.
+    ///
+    /// ```
+    /// use lazuli::{Tensor, profile};
+    /// let x = Tensor::rand([64, 64], 1);
+    /// x.eval()?;
+    /// let (_, profile) = profile(|| x.matmul(&x).relu().eval());
+    /// assert_eq!(profile.kernels()[0].flops, 2 * 64 * 64 * 64);
+    /// assert!(profile.kernels()[0].gigaflops_per_second() > 0.0);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn gigaflops_per_second(&self) -> f64 {
+        self.flops as f64 / self.seconds.max(1e-12) / 1e9
     }
 }
 
@@ -149,7 +168,7 @@ impl Profile {
     /// ```
     pub fn chrome_trace(&self) -> String {
         let microseconds = |seconds: f64| (seconds * 1e9).round() / 1e3;
-        let devices: IndexSet<Device> = self.launched.iter().map(|launched| launched.device).collect();
+        let devices: IndexSet<Device> = self.noted.launched.iter().map(|launched| launched.device).collect();
         let named = |row: usize, name: &str| json!({"ph": "M", "pid": 1, "tid": row, "name": "thread_name", "args": {"name": name}});
         let mut events = vec![named(0, "profile")];
         events.extend(devices.iter().enumerate().map(|(row, device)| named(row + 1, &device.to_string())));
@@ -158,8 +177,9 @@ impl Profile {
             "name": "profile", "cat": "host",
         }));
         let event = |launched: &Launched| {
-            let Launched { device, name, schedule, operations, launches, start, bytes, seconds, occupancy } =
-                launched;
+            let Launched { device, name, schedule, operations, launches, start, .. } = launched;
+            let Launched { bytes, flops, seconds, occupancy, .. } = launched;
+            let rate = |count: u64| count as f64 / seconds.max(1e-12) / 1e9;
             let row = devices.get_index_of(device).map_or(0, |row| row + 1);
             let since = start.saturating_duration_since(self.start).as_secs_f64();
             json!({
@@ -167,13 +187,13 @@ impl Profile {
                 "name": name, "cat": "kernel",
                 "args": {
                     "schedule": schedule, "operations": operations, "launches": launches, "bytes": bytes,
-                    "GB/s": *bytes as f64 / seconds.max(1e-12) / 1e9,
+                    "GB/s": rate(*bytes), "GFLOP/s": (*flops > 0).then(|| rate(*flops)),
                     "registers": occupancy.map(|(registers, _)| registers),
                     "occupancy": occupancy.map(|(_, share)| share),
                 },
             })
         };
-        events.extend(self.launched.iter().map(event));
+        events.extend(self.noted.launched.iter().map(event));
         Value::to_string(&json!({"displayTimeUnit": "ms", "traceEvents": events}))
     }
 
@@ -215,6 +235,36 @@ impl Profile {
         // The sum of no numbers would be -0.
         self.kernels.iter().fold(0.0, |sum, kernel| sum + kernel.seconds)
     }
+
+    /// The time in which kernels were compiled, or found in the cache, and loaded.
+    ///
+    /// ```
+    /// use lazuli::{Tensor, profile};
+    /// let x = Tensor::rand([1000], 1);
+    /// x.eval()?;
+    /// let run = || profile(|| (&x * 3.0).tanh().eval()).1;
+    /// let (first, second) = (run(), run());
+    /// assert!(first.seconds_compiling() > 0.0);
+    /// assert_eq!(second.seconds_compiling(), 0.0); // it was there
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn seconds_compiling(&self) -> f64 {
+        self.noted.seconds(Work::Compiling)
+    }
+
+    /// The time in which an interpreter has computed: on the CPU where there is no C compiler, and on
+    /// [`Device::interpreter`](crate::Device::interpreter) and its like.
+    ///
+    /// ```
+    /// use lazuli::{Device, Tensor, profile};
+    /// let x = Tensor::rand([1000], 1).to(&Device::interpreter());
+    /// let (_, profile) = profile(|| x.sum(0).eval());
+    /// assert!(profile.seconds_interpreting() > 0.0 && profile.kernels().is_empty());
+    /// assert!(profile.to_string().contains(" interpreting"));
+    /// ```
+    pub fn seconds_interpreting(&self) -> f64 {
+        self.noted.seconds(Work::Interpreting)
+    }
 }
 
 /// A time with a unit that suits it.
@@ -231,23 +281,38 @@ impl fmt::Display for Profile {
         let launches: u64 = self.kernels.iter().map(|kernel| kernel.launches).sum();
         let plural = |count: u64| if count == 1 { "" } else { "s" };
         let inside = self.seconds_in_kernels();
-        writeln!(
+        write!(
             f,
-            "{}: {} in {launches} launch{} of {} kernel{}, {} outside of kernels (recording, planning, compiling, copying)",
+            "{}: {} in {launches} launch{} of {} kernel{}",
             time(self.seconds),
             time(inside),
             if launches == 1 { "" } else { "es" },
             self.kernels.len(),
             plural(self.kernels.len() as u64),
-            time(self.seconds - inside),
         )?;
+        let mut rest = self.seconds - inside;
+        let others = [
+            (Work::Compiling, "compiling and loading kernels"),
+            (Work::Interpreting, "interpreting, without kernels"),
+            (Work::Libraries, "in libraries"),
+        ];
+        for (work, words) in others {
+            let seconds = self.noted.seconds(work);
+            if seconds > 0.0 {
+                rest -= seconds;
+                write!(f, ", {} {words}", time(seconds))?;
+            }
+        }
+        writeln!(f, ", {} besides (recording, planning, copying)", time(rest.max(0.0)))?;
         if self.kernels.is_empty() {
             return Ok(());
         }
         let percent = |share: f64| format!("{:.0} %", 100.0 * share);
         // A column of its own where any kernel has such a number.
         type Column<'a> = (&'static str, &'a dyn Fn(&KernelTime) -> Option<String>);
-        let columns: [Column; 3] = [
+        let gigaflops = |kernel: &KernelTime| format!("{:.1}", kernel.gigaflops_per_second());
+        let columns: [Column; 4] = [
+            ("GFLOP/s", &|kernel| (kernel.flops > 0).then(|| gigaflops(kernel))),
             ("of copy", &|kernel| kernel.share_of_copy.map(percent)),
             ("registers", &|kernel| kernel.registers.map(|registers| registers.to_string())),
             ("occupancy", &|kernel| kernel.occupancy.map(percent)),

@@ -81,3 +81,38 @@ fn kernels_of_one_name_are_files_of_their_own() {
     let alone = input(&[256, 100]).softmax(1).compile_for(&Target::cuda("sm_90")).unwrap();
     assert!(!alone.source().contains("// ----"));
 }
+
+#[test]
+fn a_profile_says_what_was_done_beside_kernels() {
+    let x = Tensor::rand([64, 64], 1);
+    x.eval().unwrap();
+    let there = x.to(&Device::interpreter());
+    there.eval().unwrap();
+    let (result, interpreted) = profile(|| there.matmul(&there).eval());
+    result.unwrap();
+    let text = interpreted.to_string();
+    assert!(text.contains(" interpreting, without kernels, ") && !text.contains("compiling"), "{text}");
+    assert!(interpreted.seconds_interpreting() <= interpreted.seconds());
+    let (result, interpreted) = profile(|| x.to(&Device::cpu_interpreted()).exp().eval());
+    result.unwrap();
+    assert!(interpreted.seconds_interpreting() > 0.0);
+
+    let (result, product) = profile(|| (x.matmul(&x) + 0.125).relu().eval());
+    result.unwrap();
+    let text = product.to_string();
+    assert!(text.contains(" compiling and loading kernels, ") && !text.contains("interpreting"), "{text}");
+    assert!(text.contains("GFLOP/s") && product.chrome_trace().contains("GFLOP/s"), "{text}");
+    assert_eq!(product.kernels()[0].flops, 2 * 64 * 64 * 64);
+    // Sums of what does not broadcast are no products.
+    let (result, sums) = profile(|| (&x * &x).sum(1).eval());
+    result.unwrap();
+    assert_eq!(sums.kernels()[0].flops, 0);
+    assert!(!sums.to_string().contains("GFLOP/s"), "{sums}");
+    let image = Tensor::rand([1, 3, 8, 8], 2);
+    let weight = Tensor::rand([4, 3, 3, 3], 3);
+    crate::eval([&image, &weight]).unwrap();
+    let (result, convolution) = profile(|| image.conv2d(&weight, None, 1, 0).eval());
+    result.unwrap();
+    let flops: u64 = convolution.kernels().iter().map(|kernel| kernel.flops).sum();
+    assert_eq!(flops, 2 * 4 * 6 * 6 * 3 * 9);
+}
