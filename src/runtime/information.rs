@@ -4,8 +4,10 @@ use super::backend::Backend;
 use super::cpu;
 #[cfg(feature = "cuda")]
 use super::cuda::driver::CudaDevice;
+#[cfg(feature = "cuda")]
+use super::cuda::nvrtc::Nvrtc;
 use super::device::{Device, DeviceKind};
-use crate::Result;
+use crate::{Error, Result};
 
 /// What a device is; from [`Device::information`].
 ///
@@ -33,6 +35,39 @@ pub struct DeviceInformation {
 }
 
 impl Device {
+    /// What compiles its kernels, in words: a C compiler with its version, or NVRTC. Where the CPU has none, the interpreter takes its
+    /// place in evaluations, and this is how to know.
+    ///
+    /// ```
+    /// use lazuli::Device;
+    /// match Device::cpu().compiler() {
+    ///     Ok(compiler) => println!("kernels are compiled by {compiler}"),
+    ///     Err(error) => println!("{error}"), // what is missing, and what to do
+    /// }
+    /// assert!(Device::interpreter().compiler().is_err());
+    /// ```
+    ///
+    /// # Errors
+    /// [`Unavailable`](crate::Error::Unavailable) if there is none, or none is needed.
+    pub fn compiler(&self) -> Result<String> {
+        match self.0 {
+            DeviceKind::Cpu(_) => Ok(cpu::Compiler::get()?.version().to_owned()),
+            #[cfg(feature = "cuda")]
+            DeviceKind::Cuda(_) => {
+                let (major, minor) = Nvrtc::get()?.version();
+                Ok(format!("NVRTC {major}.{minor}"))
+            }
+            #[cfg(not(feature = "cuda"))]
+            DeviceKind::Cuda(_) => Backend::open(*self).map(|_| "NVRTC".into()),
+            DeviceKind::Emulated => Backend::open(*self).map(|_| "a C++ compiler".into()),
+            DeviceKind::Interpreter | DeviceKind::Interpreted(_) => Err(Error::Unavailable {
+                what: format!("a compiler for {self}"),
+                reason: "nothing is compiled there".into(),
+                hint: "Name another device".into(),
+            }),
+        }
+    }
+
     /// What the device is: name, memory, processors, clocks.
     ///
     /// ```

@@ -136,6 +136,11 @@ impl Compiler {
         Ok(Compiler { command, version, extras: AtomicUsize::new(0) })
     }
 
+    /// What it says of itself, in a line.
+    pub(crate) fn version(&self) -> &str {
+        &self.version
+    }
+
     /// Program, version and flags, without the processor that they are for.
     fn maker(&self) -> String {
         let words = self.command.iter().map(String::as_str);
