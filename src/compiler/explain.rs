@@ -62,7 +62,7 @@ impl Explanation {
         let groups = &plan.grouping.groups;
         let mut texts = Vec::new();
         for kernel in &plan.kernels {
-            texts.push(KernelText::of(plan, kernel));
+            texts.push(KernelText::of(plan, &facts, kernel));
         }
         let numbered = plan.kernels.iter().enumerate();
         let kernel_of: FxHashMap<usize, usize> =
@@ -179,17 +179,22 @@ impl Explanation {
 }
 
 impl KernelText {
-    fn of(plan: &Plan, kernel: &PlannedKernel) -> KernelText {
+    fn of(plan: &Plan, facts: &Facts, kernel: &PlannedKernel) -> KernelText {
         let graph = &plan.graph;
         let name_of = |id: &NodeId| value_name(graph, *id);
         let groups: Vec<&Group> = kernel.groups(&plan.grouping).collect();
-        let operations: Vec<&str> =
-            groups.iter().take(1).flat_map(|group| &group.nodes).map(|&id| graph.node(id).called()).collect();
-        let operations = summary(&operations);
-        let count: usize = groups.iter().map(|group| group.nodes.len()).sum();
-        let intermediates: u64 = groups
+        // The terms of a sum of products are nobody's result: the two are one operation.
+        let own: Vec<Vec<NodeId>> = groups.iter().map(|group| without_terms(graph, facts, group)).collect();
+        let operations: Vec<(&str, &str)> = own
             .iter()
-            .flat_map(|group| group.nodes.iter().filter(|id| !group.outputs.contains(id)))
+            .take(1)
+            .flatten()
+            .map(|&id| (graph.node(id).called(), word(graph, facts, id)))
+            .collect();
+        let operations = summary(&operations);
+        let count: usize = own.iter().map(Vec::len).sum();
+        let intermediates: u64 = (groups.iter().zip(&own))
+            .flat_map(|(group, own)| own.iter().filter(|id| !group.outputs.contains(id)))
             .map(|&id| graph.node(id).shape.elements() as u64 * graph.node(id).dtype.size() as u64)
             .sum();
         let saved = (count > 1).then(|| {
@@ -335,20 +340,37 @@ fn rounded(times: f64) -> String {
     if times < 100.0 { format!("{times:.1}") } else { format!("{times:.0}") }
 }
 
-/// `gelu, mul, add ×3`: runs of one operation are counted.
-fn summary(operations: &[&str]) -> String {
-    let mut runs: Vec<(&str, usize)> = Vec::new();
-    for &operation in operations {
-        match runs.last_mut() {
-            Some((last, count)) if *last == operation => *count += 1,
-            _ => runs.push((operation, 1)),
+/// The nodes of a group, without those that are the terms of a sum in it.
+fn without_terms(graph: &Graph, facts: &Facts, group: &Group) -> Vec<NodeId> {
+    let terms: FxHashSet<NodeId> = group.nodes.iter().filter_map(|&id| facts.contracted(graph, id)).collect();
+    group.nodes.iter().copied().filter(|id| !terms.contains(id)).collect()
+}
+
+/// What a node does, in a word.
+fn word(graph: &Graph, facts: &Facts, id: NodeId) -> &'static str {
+    fusion::part(graph, facts, id).unwrap_or(graph.node(id).op.name())
+}
+
+/// The longest list of what one method does.
+const MOST_STEPS: usize = 16;
+
+/// `gelu (mul ×2, erf, add, mul), add ×3`: runs of one method are told as what it does, unless that is always the same or long.
+fn summary(operations: &[(&str, &str)]) -> String {
+    let of_method = |run: &[(&str, &str)]| {
+        let steps: Vec<&[(&str, &str)]> = run.chunk_by(|a, b| a.1 == b.1).collect();
+        let many = |name: &str, count: usize| match count {
+            1 => name.to_owned(),
+            _ => format!("{name} ×{count}"),
+        };
+        match steps.len() {
+            1 | MOST_STEPS.. => many(run[0].0, run.len()),
+            _ => {
+                let steps = steps.iter().map(|step| many(step[0].1, step.len()));
+                format!("{} ({})", run[0].0, steps.collect::<Vec<String>>().join(", "))
+            }
         }
-    }
-    let parts: Vec<String> = runs
-        .into_iter()
-        .map(|(name, count)| if count == 1 { name.to_string() } else { format!("{name} ×{count}") })
-        .collect();
-    parts.join(", ")
+    };
+    operations.chunk_by(|a, b| a.0 == b.0).map(of_method).collect::<Vec<String>>().join(", ")
 }
 
 /// Each input as far as the outputs need it at all, and each output once.

@@ -8,7 +8,8 @@ mod scatter;
 use super::cost::{Loop, Work};
 use super::domain::Rows;
 use super::facts::{By, Facts, MOST_PARTS, MOST_UPDATES, is_join};
-use super::group::{Group, MAX_BUFFERS, MAX_NODES, MAX_PASSES, Recomputed, WhyNot};
+use super::group::{Group, MAX_BUFFERS, MAX_NODES, MAX_PASSES, Name, Recomputed, WhyNot};
+use crate::ReduceOp;
 use crate::graph::domain::Hero;
 use crate::graph::maps::MapId;
 use crate::graph::op::Op;
@@ -95,6 +96,19 @@ struct State {
     texts_scattered: f64,
 }
 
+/// Which of a method's reductions a node is, as far as there is a word for it.
+pub(crate) fn part(graph: &Graph, facts: &Facts, reduction: NodeId) -> Option<&'static str> {
+    let Op::Reduce { op, .. } = graph.node(reduction).op else { return None };
+    match op {
+        ReduceOp::Sum if facts.contracted(graph, reduction).is_some() => Some("product"),
+        ReduceOp::Sum | ReduceOp::SumExp => Some("sum"),
+        ReduceOp::Max => Some("maximum"),
+        ReduceOp::Min => Some("minimum"),
+        ReduceOp::SquaredDeviations => Some("squared deviations"),
+        _ => None,
+    }
+}
+
 /// Tables that are kept from one analysis to the next.
 pub(super) struct Analyser<'a> {
     graph: &'a Graph,
@@ -123,6 +137,10 @@ pub(super) struct Analyser<'a> {
     ways: [f64; 2],
     /// Whether threads share all reductions.
     shares_all: bool,
+    /// The two nodes that the last refusal is about, if it is about two.
+    refused: Option<[NodeId; 2]>,
+    /// What is a kernel, ascending: whatever its nodes are to each other is no reason against another one.
+    kernels: [Vec<NodeId>; 2],
 }
 
 impl<'a> Analyser<'a> {
@@ -143,7 +161,77 @@ impl<'a> Analyser<'a> {
             attempted: Vec::new(),
             ways: [0.0; 2],
             shares_all: false,
+            refused: None,
+            kernels: Default::default(),
         }
+    }
+
+    /// As [`Analyser::group`] of the nodes of two kernels, of which the second comes after the first: a refusal is about what is
+    /// between the two.
+    pub(super) fn both(
+        &mut self,
+        first: &Group,
+        second: &Group,
+        outputs: Vec<NodeId>,
+    ) -> Result<Group, WhyNot> {
+        let mut nodes: Vec<NodeId> = first.nodes.iter().chain(&second.nodes).copied().collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        self.refused = None;
+        let reason = match self.group(nodes.clone(), outputs) {
+            Ok(group) => return Ok(group),
+            Err(reason) => reason,
+        };
+        let is_of =
+            |group: &Group, pair: &[NodeId; 2]| pair.iter().all(|id| group.nodes.binary_search(id).is_ok());
+        let found = self.refused.and_then(|pair| {
+            let own = [first, second].into_iter().find(|group| is_of(group, &pair))?;
+            Some((pair, own))
+        });
+        let Some((pair, own)) = found else { return Err(reason) };
+        self.kernels = [first.nodes.clone(), second.nodes.clone()];
+        let between = self.attempt(&nodes, false, |analyser| analyser.link(&nodes).map(|_| ()));
+        self.kernels = Default::default();
+        between?;
+        let called = |id: NodeId| self.graph.node(id).called();
+        let reads =
+            |id: &&NodeId| self.facts.reads.reads(**id).iter().any(|read| first.outputs.contains(&read.node));
+        let is_consumer = std::ptr::eq(own, first) && second.nodes.iter().any(|id| reads(&id));
+        // A row of the second one's reduction is all of what follows from the first one's.
+        if let (true, Some(consumer)) = (is_consumer, second.hero.reduction()) {
+            let shapes = [pair[0], consumer].map(|id| self.graph.node(id).shape.clone());
+            let (producer, consumer) = (self.name(pair[0], &nodes), self.name(consumer, &nodes));
+            return Err(WhyNot::FeedsReduction { producer, consumer, shapes });
+        }
+        if !own.waits_for_rows {
+            return Err(reason);
+        }
+        let last = |group: &Group| group.nodes.last().map_or("", |&id| called(id));
+        let other = match std::ptr::eq(own, first) {
+            true => second.nodes.iter().find(reads).map_or(last(second), |&id| called(id)),
+            false => last(first),
+        };
+        Err(WhyNot::BesideRows { rows: own.hero.reduction().map_or(last(own), called), other })
+    }
+
+    /// Whether nodes are of one kernel that is there.
+    fn are_together(&self, pair: [NodeId; 2]) -> bool {
+        self.kernels.iter().any(|nodes| pair.iter().all(|id| nodes.binary_search(id).is_ok()))
+    }
+
+    /// A node as reasons call it, among those of a kernel.
+    fn name(&self, id: NodeId, nodes: &[NodeId]) -> Name {
+        let node = self.graph.node(id);
+        let called = node.origin;
+        // It is its name.
+        if called.strip_suffix("_keepdim").unwrap_or(called) == node.op.name() {
+            return Name { called, part: None };
+        }
+        let is_reduction = |id: NodeId| matches!(self.graph.node(id).op, Op::Reduce { .. });
+        let is_alike =
+            |&other: &NodeId| other != id && is_reduction(other) && self.graph.node(other).origin == called;
+        let has_several = is_reduction(id) && nodes.iter().any(is_alike);
+        Name { called, part: if has_several { part(self.graph, self.facts, id) } else { None } }
     }
 
     /// A node as a kernel of its own.
@@ -194,18 +282,20 @@ impl<'a> Analyser<'a> {
         if self.facts.undone.is_some_and(|cut| !cut.allows(nodes, outputs, &self.facts.reads)) {
             return Err(WhyNot::Off);
         }
-        let own = self.attempt(nodes, outputs, false);
+        let own = self.attempt(nodes, false, |analyser| analyser.analyse_nodes(nodes, outputs));
+        let refused = self.refused;
         if !self.stores_few(nodes, outputs) {
             return own;
         }
         // A thread for each element would reduce its row anew.
         std::mem::swap(&mut self.external, &mut self.attempted);
-        let shared = self.attempt(nodes, outputs, true);
+        let shared = self.attempt(nodes, true, |analyser| analyser.analyse_nodes(nodes, outputs));
         match (&own, &shared) {
             (Ok(a), Ok(b)) if a.work.operations <= b.work.operations => {}
             (_, Ok(_)) => return shared,
             (_, Err(_)) => {}
         }
+        self.refused = refused;
         std::mem::swap(&mut self.external, &mut self.attempted);
         own
     }
@@ -220,15 +310,16 @@ impl<'a> Analyser<'a> {
         })
     }
 
-    fn attempt(
+    fn attempt<T>(
         &mut self,
         nodes: &[NodeId],
-        outputs: &[NodeId],
         shares_all: bool,
-    ) -> Result<Analysis, WhyNot> {
+        analyse: impl FnOnce(&mut Self) -> Result<T, WhyNot>,
+    ) -> Result<T, WhyNot> {
         self.shares_all = shares_all;
         self.external.clear();
-        let result = self.analyse_nodes(nodes, outputs);
+        self.refused = None;
+        let result = analyse(self);
         nodes.iter().for_each(|id| self.place[id.index()] = OUTSIDE);
         self.external.iter().for_each(|id| self.demands[id.index()] = UNREAD);
         for id in self.touched.drain(..) {
@@ -346,8 +437,11 @@ impl<'a> Analyser<'a> {
                 let is_part = replaces && read.elements < elements;
                 updates = updates.max(self.states[at as usize].updates + u32::from(is_part));
                 let follows = || self.rows(read.node).is_some() || self.states[at as usize].after != OUTSIDE;
-                if read.map.is_none() && (facts.of(read.node).parts > MOST_PARTS || follows()) {
+                let pair = [read.node, id];
+                let is_far = read.map.is_none() && (facts.of(read.node).parts > MOST_PARTS || follows());
+                if is_far && !self.are_together(pair) {
                     let (producer, consumer) = (self.graph.node(read.node), self.graph.node(id));
+                    self.refused = Some(pair);
                     return Err(WhyNot::Gathered { producer: producer.origin, consumer: consumer.origin });
                 }
                 self.links.push(at);
@@ -382,11 +476,14 @@ impl<'a> Analyser<'a> {
                 texts_scattered: 0.0,
             });
             let Some(own) = self.rows(id) else { continue };
-            let origin = |id: NodeId| self.graph.node(id).origin;
             if let Some(&other) = nodes.get(after as usize)
                 && (self.rows(other) != Some(own) || !facts.rows(own).is_near)
+                && !self.are_together([other, id])
             {
-                return Err(WhyNot::FeedsReduction { producer: origin(other), consumer: origin(id) });
+                self.refused = Some([other, id]);
+                let shapes = [other, id].map(|id| self.graph.node(id).shape.clone());
+                let (producer, consumer) = (self.name(other, nodes), self.name(id, nodes));
+                return Err(WhyNot::FeedsReduction { producer, consumer, shapes });
             }
             let &mut first = first.get_or_insert(id);
             // What is packed for several products is of one dtype.
@@ -397,8 +494,11 @@ impl<'a> Analyser<'a> {
             }
             let packs_both = of_first.is_packed && of_own.is_packed;
             let fits = !packs_both || self.graph.node(first).dtype == self.graph.node(id).dtype;
-            if !fits || self.rows(first) != Some(own) {
-                return Err(WhyNot::DifferentReductions { first: origin(first), second: origin(id) });
+            let is_other = !fits || self.rows(first) != Some(own);
+            if is_other && !self.are_together([first, id]) {
+                self.refused = Some([first, id]);
+                let (first, second) = (self.name(first, nodes), self.name(id, nodes));
+                return Err(WhyNot::DifferentReductions { first, second });
             }
         }
         Ok(first)
@@ -533,12 +633,14 @@ impl<'a> Analyser<'a> {
     }
 
     /// A reduction is needed elsewhere than at its row: by its first reader, or where the node is that follows from it.
-    fn flows_back(&self, reduction: NodeId, id: NodeId, nodes: &[NodeId]) -> WhyNot {
+    fn flows_back(&mut self, reduction: NodeId, id: NodeId, nodes: &[NodeId]) -> WhyNot {
         let reads =
             |other: &&NodeId| self.facts.reads.reads(**other).iter().any(|read| read.node == reduction);
         let reader = if id == reduction { nodes.iter().find(reads).copied() } else { Some(id) };
         let (node, to) = (self.graph.node(reduction), self.graph.node(reader.unwrap_or(id)));
-        WhyNot::FlowsBack { reduction: node.origin, reduced: node.shape.clone(), to: to.shape.clone() }
+        let name = self.name(reduction, nodes);
+        self.refused = Some([reduction, reader.unwrap_or(id)]);
+        WhyNot::FlowsBack { reduction: name, reduced: node.shape.clone(), to: to.shape.clone() }
     }
 
     /// The first output without a place in one iteration space with the others.

@@ -14,7 +14,7 @@ use crate::graph::domain::{Domain, Roles, roles};
 use crate::graph::maps::{self, Indices};
 use crate::graph::op::{Op, StepResult, View};
 use crate::graph::{Graph, NodeId};
-use crate::{ReduceOp, Shape};
+use crate::{BinaryOp, ReduceOp, Shape};
 
 /// Innermost dimensions of so few elements have no loop of their own.
 const FEW: usize = 8;
@@ -252,6 +252,22 @@ impl Facts {
             }
             _ => {}
         }
+    }
+
+    /// The product of what broadcasts that the sum is of: it has more elements than either of its factors, and nobody else
+    /// wants them. Stored, it would be the largest value by far, so that it counts as no value of its own.
+    pub(crate) fn contracted(&self, graph: &Graph, sum: NodeId) -> Option<NodeId> {
+        let Op::Reduce { op: ReduceOp::Sum, .. } = graph.node(sum).op else { return None };
+        let product = graph.operands(sum)[0];
+        let is_contraction = matches!(graph.node(product).op, Op::Binary(BinaryOp::Mul))
+            && self.reads.users(product) == [sum]
+            && !self.reads.is_output(product)
+            && self
+                .reads
+                .reads(product)
+                .iter()
+                .all(|read| self.of(read.node).elements < self.of(product).elements);
+        is_contraction.then_some(product)
     }
 
     fn domain(&mut self, shape: &Shape, numbers: &mut Numbers) -> u32 {

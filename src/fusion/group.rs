@@ -24,17 +24,24 @@ pub(super) const MAX_PASSES: u32 = 5;
 pub(crate) enum WhyNot {
     Off,
     FlowsBack {
-        reduction: &'static str,
+        reduction: Name,
         reduced: Shape,
         to: Shape,
     },
     FeedsReduction {
-        producer: &'static str,
-        consumer: &'static str,
+        producer: Name,
+        consumer: Name,
+        /// Of their results.
+        shapes: [Shape; 2],
     },
     DifferentReductions {
-        first: &'static str,
-        second: &'static str,
+        first: Name,
+        second: Name,
+    },
+    /// A kernel that keeps whole rows near has schedules of its own, and nothing that these do not know.
+    BesideRows {
+        rows: &'static str,
+        other: &'static str,
     },
     Gathered {
         producer: &'static str,
@@ -112,6 +119,29 @@ pub(crate) enum WhyNot {
     Tuned(String),
 }
 
+/// A node by the method that recorded it and, where that recorded several reductions, which of them it is.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Name {
+    pub(crate) called: &'static str,
+    pub(crate) part: Option<&'static str>,
+}
+
+impl Name {
+    /// `the maximum of softmax`, `the reduction max`.
+    fn as_reduction(&self) -> String {
+        if self.part.is_some() { self.to_string() } else { format!("the reduction {self}") }
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.part {
+            Some(part) => write!(f, "the {part} of {}", self.called),
+            None => f.write_str(self.called),
+        }
+    }
+}
+
 /// Seconds as a reader wants them.
 fn microseconds(seconds: f64) -> String {
     format!("{:.1} µs", seconds * 1e6)
@@ -127,8 +157,15 @@ impl fmt::Display for WhyNot {
                     "{reduction} {reduced} is needed at every element of {to}: the whole reduction comes first"
                 )
             }
-            WhyNot::FeedsReduction { producer, consumer } => {
-                write!(f, "the reduction {producer} must end before the reduction {consumer} can begin")
+            WhyNot::FeedsReduction { producer, consumer, shapes: [first, second] } => {
+                let (producer, consumer) = (producer.as_reduction(), consumer.as_reduction());
+                match producer == consumer {
+                    true => write!(f, "{producer} {first} must end before {consumer} {second} can begin"),
+                    false => write!(f, "{producer} must end before {consumer} can begin"),
+                }
+            }
+            WhyNot::BesideRows { rows, other } => {
+                write!(f, "{rows} is one kernel that keeps its rows near, and {other} does not go with their schedule")
             }
             WhyNot::DifferentReductions { first, second } => {
                 write!(f, "{first} and {second} reduce different axes")
@@ -137,7 +174,7 @@ impl fmt::Display for WhyNot {
                 write!(f, "{consumer} reads {producer} at computed positions: all of it must be there first")
             }
             WhyNot::DifferentSpaces { first, second } => {
-                write!(f, "both are stored, but over different iteration spaces: {first} and {second}")
+                write!(f, "they go over different iteration spaces: {first} and {second}")
             }
             WhyNot::OutOfOrder { scan, reader } => {
                 write!(f, "{reader} needs the results of {scan} at other positions than they come up")

@@ -24,8 +24,8 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use crate::graph::op::Op;
 use crate::graph::{Graph, NodeId};
-use crate::{BinaryOp, ReduceOp};
 use analyse::Analyser;
+pub(crate) use analyse::part;
 use cut::Cut;
 pub(crate) use facts::Facts;
 use group::{Group, MAX_NODES, Recomputed, WhyNot};
@@ -142,7 +142,7 @@ pub(crate) fn fuse(graph: &Graph, facts: &Facts, fusion: Fusion) -> Grouping {
 pub(crate) fn singles(graph: &Graph, facts: &Facts) -> Vec<Group> {
     let mut analyser = Analyser::new(graph, facts);
     let products: FxHashMap<NodeId, NodeId> =
-        graph.nodes().filter_map(|sum| Some((sum, contracted(graph, facts, sum)?))).collect();
+        graph.nodes().filter_map(|sum| Some((sum, facts.contracted(graph, sum)?))).collect();
     let inside: FxHashSet<NodeId> = products.values().copied().collect();
     let computed = graph.nodes().filter(|id| facts.reads.is_computed(*id) && !inside.contains(id));
     computed
@@ -151,19 +151,6 @@ pub(crate) fn singles(graph: &Graph, facts: &Facts) -> Vec<Group> {
             Some(&product) => analyser.group(vec![product, id], vec![id]).ok(),
         })
         .collect()
-}
-
-/// The product of what broadcasts that the sum is of: it has more elements than either of its factors, and nobody else
-/// wants them. Stored, it would be the largest value by far.
-fn contracted(graph: &Graph, facts: &Facts, sum: NodeId) -> Option<NodeId> {
-    let Op::Reduce { op: ReduceOp::Sum, .. } = graph.node(sum).op else { return None };
-    let product = graph.operands(sum)[0];
-    let elements = |id: NodeId| graph.node(id).shape.elements();
-    let is_contraction = matches!(graph.node(product).op, Op::Binary(BinaryOp::Mul))
-        && facts.reads.users(product) == [sum]
-        && !facts.reads.is_output(product)
-        && facts.reads.reads(product).iter().all(|read| elements(read.node) < elements(product));
-    is_contraction.then_some(product)
 }
 
 /// By node, what a group stores.
@@ -474,8 +461,7 @@ impl Apart<'_> {
         };
         let kept = first.outputs.iter().copied().filter(is_kept);
         let outputs = kept.chain(second.outputs.iter().copied()).collect();
-        let nodes = first.nodes.iter().chain(&second.nodes).copied().collect();
-        let merged = match self.analyser.group(nodes, outputs) {
+        let merged = match self.analyser.both(first, second, outputs) {
             Ok(merged) => merged,
             Err(reason) => return reason,
         };

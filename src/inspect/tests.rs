@@ -67,6 +67,81 @@ fn gpus_without_asynchronous_copies_have_no_stages() {
 }
 
 #[test]
+fn reasons_are_about_what_is_between_two_kernels() {
+    // The softmax and the product are one kernel.
+    let (x, w) = (input(&[512, 256]), input(&[256, 256]));
+    let y = (x.softmax(1).matmul(&w) + 1.0).relu().sum(1);
+    let text = y.explain().unwrap().to_string();
+    assert!(text.contains("1. softmax_matmul_add_relu_f32: "), "{text}");
+    assert!(
+        apart(&text).starts_with("   1 and 2 at relu f32 [512, 256] (524.3 kB): the reduction matmul must end before the reduction sum can begin\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_product_of_products_waits_for_them() {
+    let (x, w) = (input(&[512, 256]), input(&[256, 256]));
+    let text = x.matmul(&w).relu().matmul(&w).explain().unwrap().to_string();
+    let reason =
+        "the product of matmul [512, 256] must end before the product of matmul [512, 256] can begin";
+    assert!(apart(&text).contains(reason), "{text}");
+}
+
+#[test]
+fn what_moves_elements_is_no_reduction() {
+    let packed = Tensor::placeholder([2, 128, 3 * 64 * 4], DType::BF16);
+    let qkv = packed.reshape([2, 128, 3, 4, 64]).permute([2, 0, 3, 1, 4]);
+    let part = |number: isize| qkv.select(0, number);
+    let attended = part(0).scaled_dot_product_attention(part(1), part(2), &Attention::new());
+    let text = attended.transpose(1, 2).reshape([2, 128, 256]).explain().unwrap().to_string();
+    let reasons = apart(&text);
+    // Whatever the kernels are.
+    let is_false = |line: &&str| {
+        let second = line.split_once(" must end before ").map(|(_, second)| second);
+        second.is_some_and(|second| !second.contains("scaled_dot_product_attention"))
+    };
+    assert!(reasons.lines().find(is_false).is_none(), "{text}");
+    assert!(!reasons.contains("must end before") || text.matches("\n   computes").count() > 2, "{text}");
+}
+
+#[test]
+fn reductions_of_one_method_are_told_apart() {
+    let [q, k, v] = [(); 3].map(|()| input(&[2, 4, 1024, 512]));
+    let attended = q.scaled_dot_product_attention(&k, &v, &Attention::new());
+    let text = attended.compile_for(&Target::cuda("sm_90")).unwrap().explain().to_string();
+    for reason in [
+        "the product of scaled_dot_product_attention must end before the maximum of scaled_dot_product_attention can begin",
+        "the maximum of scaled_dot_product_attention must end before the product of scaled_dot_product_attention can begin",
+    ] {
+        assert!(apart(&text).contains(reason), "{text}");
+    }
+    let [q, k, v] = [(); 3].map(|()| input(&[2, 4, 2048, 64]));
+    let attended = q.scaled_dot_product_attention(&k, &v, &Attention::new().causal(true));
+    let text = attended.explain().unwrap().to_string();
+    let computes = text.lines().find(|line| line.contains("computes")).unwrap();
+    assert!(
+        computes.contains("scaled_dot_product_attention (") && computes.ends_with(", product)"),
+        "{text}"
+    );
+    assert!(!computes.contains("attention ×") && computes.contains("maximum"), "{computes}");
+    // Softmax's own, of long rows.
+    let text = input(&[4, 1 << 20]).softmax(1).explain().unwrap().to_string();
+    assert!(text.contains("computes  softmax (maximum, "), "{text}");
+}
+
+/// The terms of a product are nobody's result, in the header and below.
+#[test]
+fn terms_of_products_are_not_counted() {
+    let text = (input(&[512, 512]).matmul(&input(&[512, 512])) + 1.0).relu().explain().unwrap().to_string();
+    assert!(text.starts_with("1 kernel instead of 3, 3145.7 kB moved instead of 7340.0 kB"), "{text}");
+    let fused =
+        "3 operations in one kernel: 2 kernels not launched, 2097.2 kB of intermediate results not stored";
+    assert!(text.contains(fused), "{text}");
+    assert!(text.contains("computes  matmul, add, relu\n"), "{text}");
+}
+
+#[test]
 fn kernels_of_one_name_are_files_of_their_own() {
     let program = input(&[256, 131_072]).softmax(1).compile_for(&Target::cuda("sm_90")).unwrap();
     let names: BTreeSet<&str> = program.kernels().iter().map(|kernel| kernel.name()).collect();
