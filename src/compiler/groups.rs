@@ -14,7 +14,7 @@ use crate::graph::op::Op;
 use crate::graph::parameters::Parameters;
 use crate::graph::{Graph, NodeId};
 use crate::lower::{Request, lower};
-use crate::{Error, Result};
+use crate::{DType, Error, Result};
 
 /// The kernels of groups, in the order of launching, into which both are brought.
 pub(super) fn emit_groups(
@@ -99,7 +99,8 @@ fn emit_group(
     Ok(PlannedKernel::new(emitted, parts, group.is_low_pressure))
 }
 
-/// The operations' names in order, each once, and the dtype of the first result: `where_mul_f32`.
+/// The operations' names in order, each once, and the dtype of the result: `where_mul_f32`. Of many these are the first ones and the last. Of
+/// several results it is the last one's that are floats, or at least numbers, beside which others are tables and masks.
 fn kernel_name(graph: &Graph, group: &Group) -> String {
     const NAMES: usize = 4;
     let mut names: Vec<&str> = Vec::new();
@@ -111,8 +112,17 @@ fn kernel_name(graph: &Graph, group: &Group) -> String {
             names.push(name);
         }
     }
-    let more = if names.len() > NAMES { "_etc" } else { "" };
-    names.truncate(NAMES);
-    let dtype = group.outputs.first().map_or("", |&output| graph.node(output).dtype.name());
-    format!("{}{more}_{dtype}", names.join("_"))
+    if names.len() > NAMES {
+        let last = group.nodes.iter().rfind(is_named).map_or("", |&id| graph.node(id).called());
+        names.truncate(NAMES);
+        if names.contains(&last) {
+            names.push("etc");
+        } else {
+            names.truncate(NAMES - 1);
+            names.extend(["etc", last]);
+        }
+    }
+    let dtypes = group.outputs.iter().map(|&output| graph.node(output).dtype);
+    let dtype = dtypes.max_by_key(|dtype| (dtype.is_float(), *dtype != DType::Bool));
+    format!("{}_{}", names.join("_"), dtype.map_or("", DType::name))
 }

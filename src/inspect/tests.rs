@@ -142,6 +142,24 @@ fn terms_of_products_are_not_counted() {
 }
 
 #[test]
+fn kernels_are_named_for_their_results() {
+    let (x, labels) = (input(&[64, 100]), Tensor::placeholder([64], DType::I64));
+    let loss = x.cross_entropy(&labels, Reduction::Mean);
+    for target in [Target::cpu(), Target::cuda("sm_90")] {
+        for kernel in loss.compile_for(&target).unwrap().kernels() {
+            assert!(kernel.name().ends_with("_f32"), "{}", kernel.name());
+        }
+    }
+    let (values, positions) = x.topk(3, 1, true);
+    let program = compile_for([&values, &positions], &Target::cpu()).unwrap();
+    assert!(program.kernels()[0].name().ends_with("_f32"), "{}", program.kernels()[0].name());
+    let chain = x.exp().sin().cos().tanh().sqrt();
+    assert_eq!(chain.compile_for(&Target::cpu()).unwrap().kernels()[0].name(), "exp_sin_cos_etc_sqrt_f32");
+    let again = x.exp().sin().cos().tanh().sqrt().exp();
+    assert_eq!(again.compile_for(&Target::cpu()).unwrap().kernels()[0].name(), "exp_sin_cos_tanh_etc_f32");
+}
+
+#[test]
 fn kernels_of_one_name_are_files_of_their_own() {
     let program = input(&[256, 131_072]).softmax(1).compile_for(&Target::cuda("sm_90")).unwrap();
     let names: BTreeSet<&str> = program.kernels().iter().map(|kernel| kernel.name()).collect();
