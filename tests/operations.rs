@@ -349,7 +349,7 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 7] = [
             "svdvals",
         ],
     ),
-    ("numbers of 16 bits that are only moved", &["matrix_power", "where_"]),
+    ("numbers of 16 bits that are only moved", &["matrix_power", "put", "where_"]),
     ("nothing but bytes", &["all", "any", "isfinite", "isinf", "isnan", "isneginf", "isposinf"]),
     (
         "windows and results some positions apart",

@@ -219,6 +219,84 @@ fn kernels(y: &Tensor) -> usize {
     y.compile_for(&Target::cuda("sm_90")).unwrap().kernels().len()
 }
 
+/// Of all results few are other ones than without the scatter: on the CPU the others are stored by a loop of their own.
+#[test]
+fn few_elements_beside_many_results() {
+    // Rows, positions, columns and elements.
+    for (rows, extent, columns, count) in [
+        (1, 20_001, 1, 9),
+        (5, 701, 1, 13),
+        (1, 300, 37, 3),
+        (1, 150, 300, 4),
+        (3, 97, 5, 2),
+        (3, 64, 1, 1),
+        (1, 32, 1, 1),
+    ] {
+        check_fused(&format!("{count} elements in {rows} × {extent} × {columns}"), |device| {
+            let mut shape = [rows, extent, columns];
+            let x = ordinary(device, DType::F32, shape, 1);
+            shape[1] = count;
+            let source = ordinary(device, DType::F32, shape, 2);
+            // Half of the positions, so that some are met twice.
+            let each = index(device, &shape, extent.div_ceil(2), 3);
+            let of_all = index(device, &[count], extent.div_ceil(2), 4);
+            let picked = x.gather(1, &each);
+            let hits = Tensor::zeros(x.shape().unwrap(), DType::I32).to(device).scatter_add(
+                1,
+                &each,
+                &each.cast(DType::I32),
+            );
+            let mean = x.scatter_reduce(1, &each, &source, ScatterReduction::Mean, true);
+            let outputs = vec![
+                exact("put", x.scatter(1, &each, &source)),
+                exact("a number", x.scatter(1, &each, 2.5)),
+                exact("rows put", x.index_copy(1, &of_all, &source)),
+                exact("at an index", x.transpose(0, 1).index_put(&[&of_all], source.transpose(0, 1), false)),
+                exact("added", x.scatter_add(1, &each, &source)),
+                exact("rows added", x.index_add(1, &of_all, &source)),
+                near("mean", mean, 1e-6, 1e-6),
+                exact("most", x.scatter_reduce(1, &each, &source, ScatterReduction::Amax, false)),
+                exact("before and after", (&x * 2.0).scatter(1, &each, &source.relu()).abs() + &x),
+                exact(
+                    "of what was there",
+                    x.scatter(1, &each, picked.lt(0.0).where_(&picked * 1.5, &picked / 1.5)),
+                ),
+                exact("changed where any is", hits.gt(0).where_(&x * 3.0, &x)),
+                exact("halves", x.cast(DType::F16).scatter(1, &each, &source.cast(DType::F16))),
+                exact("truths", x.gt(0.0).scatter(1, &each, &source.gt(0.0))),
+            ];
+            outputs
+        });
+    }
+    let cpu = Device::cpu();
+    let x = zeros(&cpu, &[1 << 16]);
+    let put = x.scatter(0, index(&cpu, &[40], 1 << 16, 1), whole(&cpu, &[40]));
+    let text = put.compile_for(&Target::cpu()).unwrap().source();
+    assert!(text.contains(", sparse)"), "{text}");
+}
+
+#[test]
+fn special_values_stay_where_few_elements_go() {
+    check("special values beside few elements", |device| {
+        let values = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0, 0.0];
+        let x = Tensor::from_slice(&values, [5, 1]).to(device).expand([5, 40]);
+        let source = Tensor::from_slice(&values, [5, 1]).to(device);
+        let at = Tensor::from_slice(&[7i64, 7, 0, 39, 12], [5, 1]).to(device);
+        let mut outputs = vec![
+            exact("put", x.scatter(1, &at, &source)),
+            exact("signs", x.scatter_add(1, &at, &source).reciprocal()),
+            exact("signs of what is put", x.scatter(1, &at, -0.0).reciprocal()),
+        ];
+        for reduce in REDUCTIONS {
+            for include_self in [true, false] {
+                let result = x.scatter_reduce(1, &at, source.flip(0), reduce, include_self);
+                outputs.push(exact(format!("{reduce:?}, {include_self}"), result));
+            }
+        }
+        outputs
+    });
+}
+
 #[test]
 fn every_index_dtype() {
     check("indices", |device| {

@@ -18,6 +18,7 @@ mod parts;
 mod recurrence;
 mod text;
 mod unroll;
+mod unscattered;
 mod verify;
 
 use std::collections::BTreeSet;

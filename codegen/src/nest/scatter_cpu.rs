@@ -1,9 +1,10 @@
 //! Scatters on the CPU. A block has a range of positions and a part of the columns, and combines the elements that are
 //! its own, in their order. Where that takes few reads of the index, or where lists say which they are, its results are in
 //! a local array until they are stored. Otherwise they are in scratch memory, a second function computes what is stored, and, where there are few
-//! results, a block has a part of the elements: the same for any number of threads.
+//! results, a block has a part of the elements: the same for any number of threads. Where elements are few beside the results,
+//! a function stores what there is without them, and another one what the positions come to that some go to.
 
-use super::accumulate::mul_add;
+use super::accumulate::{mul_add, set};
 use super::emitter::Emitter;
 use super::loops::counting;
 use super::passes::{launch_items, launch_over};
@@ -13,7 +14,7 @@ use super::split::{Parts, merging, of_parts};
 use super::stmt::Arithmetic::{Add, And, Div, Less, LessEqual, Mul, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, Stmt, Type};
 use super::variable::Var;
-use super::{Function, INDEX, Nest, Parameter};
+use super::{Function, INDEX, Nest, Parameter, Workspace};
 use crate::ir::{AxisKind, Kernel};
 use crate::schedule::{Launch, SCATTER_SPLIT_LENGTH, ScatterSchedule};
 use crate::{Language, Refusal};
@@ -45,11 +46,15 @@ pub(super) fn build(
         lists: Lists::of(kernel, scatters, schedule),
     };
     let elements = writer.rows * writer.positions * writer.columns * u64::from(schedule.splits);
+    if schedule.is_sparse {
+        return writer.sparse(emitter, elements);
+    }
     let (functions, workspaces) = match (&writer.lists, is_local) {
         (Some(lists), _) => (vec![lists.build()?, writer.combine(emitter)?], lists.workspaces()),
         (None, true) => (vec![writer.combine(emitter)?], Vec::new()),
         (None, false) => {
-            (vec![writer.combine(emitter)?, writer.finish()?], workspaces(&writer.partials, elements))
+            let finish = writer.finish(kernel, &writer.partials)?;
+            (vec![writer.combine(emitter)?, finish], workspaces(&writer.partials, elements))
         }
     };
     Ok(Nest::new(kernel.clone(), functions, workspaces))
@@ -187,7 +192,7 @@ impl<'a> Writer<'a> {
     }
 
     fn combine(&self, mut emitter: Emitter<'a>) -> Result<Function, Refusal> {
-        let (scatters, schedule) = (self.scatters, self.schedule);
+        let schedule = self.schedule;
         let block = self.block(&mut emitter);
         if schedule.is_local {
             for partials in &self.partials {
@@ -203,45 +208,172 @@ impl<'a> Writer<'a> {
             });
         });
 
+        match &self.lists {
+            Some(lists) => {
+                let mut take = |emitter: &mut Emitter<'a>| {
+                    self.take(emitter, &block, &|_, _| {}, &|emitter, at| self.add(emitter, at));
+                };
+                lists.each_of_range(&mut emitter, (&block.row, &block.range), &mut take);
+            }
+            None => self.each_element(&mut emitter, &block, &|_, _| {}, &|emitter, at| self.add(emitter, at)),
+        }
+        self.combined(emitter, block)
+    }
+
+    /// Takes an element's values into the partial results at a place.
+    fn add(&self, emitter: &mut Emitter, at: &Expr) {
+        for partials in &self.partials {
+            let value = emitter.value(partials.operand);
+            partials.combine(emitter, at, value);
+        }
+    }
+
+    /// A loop over the elements of a block, each of which is taken.
+    fn each_element(
+        &self,
+        emitter: &mut Emitter,
+        block: &Block,
+        at_position: &dyn Fn(&mut Emitter, Var),
+        body: &dyn Fn(&mut Emitter, &Expr),
+    ) {
+        let over = self.scatters.over;
+        emitter.open(&[over], false);
+        self.take(emitter, block, at_position, body);
+        let taken = emitter.close();
+        let (from, to) = block.elements.clone();
+        emitter.push(counting(Var::Axis(over), from, to, LoopHint::None).of(taken));
+    }
+
+    /// What is done with an element that goes to a position of the block: once, with the position, and for each column with the
+    /// place of its partial results.
+    fn take(
+        &self,
+        emitter: &mut Emitter,
+        block: &Block,
+        at_position: &dyn Fn(&mut Emitter, Var),
+        body: &dyn Fn(&mut Emitter, &Expr),
+    ) {
+        let scatters = self.scatters;
+        let (first, end) = block.positions.clone();
         let is_own = |at: Var| {
             let at = Expr::Name(at);
             let is_own = || first.clone().then(LessEqual, at.clone()).then(And, at.then(Less, end.clone()));
             block.is_range.then(is_own)
         };
-        let combine = |emitter: &mut Emitter, at: &Expr| {
-            for partials in &self.partials {
-                let value = emitter.value(partials.operand);
-                partials.combine(emitter, at, value);
-            }
-        };
-        let mut take = |emitter: &mut Emitter<'a>| {
-            if scatters.by_column {
-                let position = emitter.index("at");
-                return self.for_columns(emitter, &block, position, &mut |emitter, at| {
-                    scatters.bind_position(emitter, position);
-                    emitter.open_pinned();
-                    combine(emitter, at);
-                    let then = emitter.close();
-                    emitter.guarded(is_own(position), then);
-                });
-            }
-            let position = scatters.bind_position(emitter, "at");
-            emitter.under(is_own(position), |emitter| {
-                // What is the same for all columns is there once an element.
-                self.for_columns(emitter, &block, position, &mut |emitter, at| combine(emitter, at));
+        if scatters.by_column {
+            let position = emitter.index("at");
+            return self.for_columns(emitter, block, position, &mut |emitter, at| {
+                scatters.bind_position(emitter, position);
+                emitter.open_pinned();
+                at_position(emitter, position);
+                body(emitter, at);
+                let then = emitter.close();
+                emitter.guarded(is_own(position), then);
             });
-        };
-        match &self.lists {
-            Some(lists) => lists.each_of_range(&mut emitter, (&block.row, &block.range), &mut take),
-            None => {
-                emitter.open(&[scatters.over], false);
-                take(&mut emitter);
-                let body = emitter.close();
-                let (over, (from, to)) = (Var::Axis(scatters.over), block.elements.clone());
-                emitter.push(counting(over, from, to, LoopHint::None).of(body));
-            }
         }
-        self.combined(emitter, block)
+        let position = scatters.bind_position(emitter, "at");
+        emitter.under(is_own(position), |emitter| {
+            at_position(emitter, position);
+            // What is the same for all columns is there once an element.
+            self.for_columns(emitter, block, position, &mut |emitter, at| body(emitter, at));
+        });
+    }
+
+    /// Stores what there is where nothing goes to, at all positions, and then the results at those that elements go to. No other
+    /// places of the scratch memory are looked at.
+    fn sparse(&self, emitter: Emitter<'a>, elements: u64) -> Result<Nest, Refusal> {
+        let kernel = self.kernel;
+        let mut without = kernel.unscattered();
+        let stores = std::mem::take(&mut without.stores);
+        let (left, stores): (Vec<_>, Vec<_>) =
+            stores.into_iter().partition(|store| without.leaves_in_place(store));
+        without.stores = stores;
+        let mut functions = Vec::new();
+        if !without.stores.is_empty() {
+            let function = self.finish(&without, &[])?;
+            functions.push(Function { name: format!("{}_untouched", kernel.name), ..function });
+        }
+        let mut spaces = workspaces(&self.partials, elements);
+        if left.is_empty() {
+            functions.push(self.touched(emitter, &|emitter, _| emitter.store_all(kernel))?);
+            return Ok(Nest::new(kernel.clone(), functions, spaces));
+        }
+        // Where results are written over inputs, all indices are checked and all is read before: an element may go where
+        // another one goes.
+        let first = spaces.len();
+        for (number, store) in kernel.stores.iter().enumerate() {
+            let dtype = kernel.value(store.value).dtype;
+            spaces.push(Workspace { name: format!("result{number}"), dtype, elements, zeroed: false });
+        }
+        let result = |number: usize, at: &Expr| Expr::element(workspace(first + number), at.clone());
+        functions.push(self.touched(emitter, &|emitter, at| {
+            for (number, store) in kernel.stores.iter().enumerate() {
+                let value = emitter.value(store.value);
+                emitter.push(set(result(number, at), value));
+            }
+        })?);
+        let mut emitter = Emitter::new(kernel, Language::C);
+        let block = self.block(&mut emitter);
+        let at_position = |emitter: &mut Emitter, position: Var| self.bind_axis(emitter, position);
+        self.each_element(&mut emitter, &block, &at_position, &|emitter, at| {
+            for (number, store) in kernel.stores.iter().enumerate() {
+                let dtype = kernel.buffers[store.buffer.index()].dtype;
+                let target = Expr::element(store.buffer, Expr::Index(store.index.clone()));
+                emitter.push(set(target, Expr::ToMemory(dtype, Box::new(result(number, at)))));
+            }
+        });
+        let launch = self.scatters.launch(kernel, block.blocks);
+        functions.push(Function { name: format!("{}_put", kernel.name), body: emitter.finish()?, launch });
+        Ok(Nest::new(kernel.clone(), functions, spaces))
+    }
+
+    /// Combines the elements, and does what is to be done with the results at each position that some go to.
+    fn touched(
+        &self,
+        mut emitter: Emitter<'a>,
+        with: &dyn Fn(&mut Emitter, &Expr),
+    ) -> Result<Function, Refusal> {
+        let (kernel, scatters) = (self.kernel, self.scatters);
+        let block = self.block(&mut emitter);
+        self.each_element(&mut emitter, &block, &|_, _| {}, &|emitter, at| {
+            self.partials.iter().for_each(|partials| partials.reset(emitter, at));
+        });
+        self.each_element(&mut emitter, &block, &|_, _| {}, &|emitter, at| self.add(emitter, at));
+        let at_position = |emitter: &mut Emitter, position: Var| {
+            self.bind_axis(emitter, position);
+            if !scatters.by_column {
+                self.define(emitter, &self.first_slot(&block, position), false);
+            }
+        };
+        self.each_element(&mut emitter, &block, &at_position, &|emitter, at| {
+            self.define(emitter, at, true);
+            with(emitter, at);
+        });
+        let launch = scatters.launch(kernel, block.blocks);
+        Ok(Function::of(kernel, emitter.finish()?, launch))
+    }
+
+    /// States which position of the results an element goes to.
+    fn bind_axis(&self, emitter: &mut Emitter, position: Var) {
+        emitter.bind(self.scatters.axis, INDEX, Expr::Name(position));
+        emitter.bind_axes(&[self.scatters.axis]);
+    }
+
+    /// Defines the scatters that vary among columns, or those that do not, as their results at a place.
+    fn define(&self, emitter: &mut Emitter, at: &Expr, varying: bool) {
+        let varies = |partials: &Partials| {
+            self.scatters.inner.iter().any(|axis| self.kernel.value(partials.id).axes.contains(axis))
+        };
+        for partials in self.partials.iter().filter(|partials| varies(partials) == varying) {
+            let result = emitter.named(partials.element(at), partials.dtype);
+            emitter.define(partials.id, result);
+        }
+    }
+
+    /// The place of a position's first column.
+    fn first_slot(&self, block: &Block, position: Var) -> Expr {
+        let first = (!self.scatters.inner.is_empty()).then(|| block.columns.0.clone());
+        self.slot(block, Expr::name(position), first)
     }
 
     /// The function, once all elements are combined.
@@ -259,31 +391,20 @@ impl<'a> Writer<'a> {
     fn store(&self, emitter: &mut Emitter, block: &Block) {
         let (kernel, scatters) = (self.kernel, self.scatters);
         let position = Var::Axis(scatters.axis);
-        let varies = |partials: &Partials| {
-            scatters.inner.iter().any(|axis| kernel.value(partials.id).axes.contains(axis))
-        };
-        let define = |emitter: &mut Emitter, at: &Expr, now: bool| {
-            for partials in self.partials.iter().filter(|partials| varies(partials) == now) {
-                let result = emitter.named(partials.element(at), partials.dtype);
-                emitter.define(partials.id, result);
-            }
-        };
         let (first, end) = block.positions.clone();
         let hint = if scatters.inner.is_empty() { LoopHint::Simd } else { LoopHint::None };
         emitter.repeat_along(&[scatters.axis], counting(position, first, end, hint), |emitter| {
-            let first_column = (!scatters.inner.is_empty()).then(|| block.columns.0.clone());
             // What is the same for all columns is there once a position.
-            define(emitter, &self.slot(block, Expr::name(position), first_column), false);
+            self.define(emitter, &self.first_slot(block, position), false);
             self.for_columns(emitter, block, position, &mut |emitter, at| {
-                define(emitter, at, true);
+                self.define(emitter, at, true);
                 emitter.store_all(kernel);
             });
         });
     }
 
     /// Merges the parts in order, and computes what is stored.
-    fn finish(&self) -> Result<Function, Refusal> {
-        let kernel = self.kernel;
+    fn finish(&self, kernel: &Kernel, partials: &[Partials]) -> Result<Function, Refusal> {
         let mut emitter = Emitter::new(kernel, Language::C);
         let map = kernel.axes_of_kind(AxisKind::Map);
         let (inner, outer) =
@@ -307,7 +428,7 @@ impl<'a> Writer<'a> {
         // What is the same all along a row is merged once a row.
         let varies =
             |partials: &&Partials| outer.is_empty() || kernel.value(partials.id).axes.contains(&inner);
-        self.partials.iter().filter(|partials| !varies(partials)).for_each(|partials| {
+        partials.iter().filter(|partials| !varies(partials)).for_each(|partials| {
             self.merge(&mut emitter, partials, &parts, line.then(Mul, length));
         });
         emitter.open(&[inner], false);
@@ -315,7 +436,7 @@ impl<'a> Writer<'a> {
             [] => Expr::name(column),
             _ => mul_add(line, length, column),
         };
-        self.partials
+        partials
             .iter()
             .filter(varies)
             .for_each(|partials| self.merge(&mut emitter, partials, &parts, at.clone()));

@@ -200,6 +200,7 @@ impl Check<'_> {
         fixed("collected", s.collected, c.collected)?;
         fixed("local", s.is_local, c.is_local)?;
         fixed("lists", s.lists, c.lists)?;
+        fixed("sparse", s.is_sparse, c.is_sparse)?;
         at_most("positions", s.positions, c.positions)?;
         match (self.language, c.collected) {
             (Language::Cuda, 0) => power_of_two("warps", s.warps, c.warps)?,

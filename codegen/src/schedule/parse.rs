@@ -82,6 +82,7 @@ impl Schedule {
                 collected: settings.or_zero("collected")?,
                 is_local: settings.flag("local")?,
                 lists: settings.or_zero("lists")?,
+                is_sparse: settings.flag("sparse")?,
                 splits: settings.splits()?,
             }),
             "sort" => Schedule::Sort(SortSchedule {
@@ -329,6 +330,7 @@ mod tests {
             "scatter(positions=1024, columns=1, warps=8, collected=4)",
             "scatter(positions=100, columns=64, warps=1, local, splits=3)",
             "scatter(positions=8, columns=512, warps=1, local, lists=2)",
+            "scatter(positions=50000, columns=1, warps=1, sparse)",
             "sort(threads=128, rows_per_block=32, tile=16)",
             "sort(rows_per_block=816, lanes=8)",
             "row_reduce(threads_per_row=1024, rows_per_block=1, vec=4, persistent=4, shared_bytes=163840)",

@@ -24,6 +24,9 @@ pub struct ScatterSchedule {
     /// Parts of the elements that are sorted by the block that they belong to, before blocks combine them; 0 where blocks
     /// look at all elements (CPU).
     pub lists: u32,
+    /// Whether elements are few beside the results: what is at all positions without them is stored first, and then what those
+    /// come to that they go to (CPU).
+    pub is_sparse: bool,
     /// Parts of the elements that are combined, each for a block of its own.
     pub splits: u32,
 }
@@ -45,6 +48,9 @@ const CPU_BLOCKS: u64 = 16;
 
 /// Columns on the CPU that take as long to combine as it takes to find that an element is another block's.
 const LOOKED_AT: u64 = 8;
+
+/// Results on the CPU that take as long to prepare and to look at as an element at a place of its own.
+const SPARSE: u64 = 32;
 
 /// Columns on the CPU for which it is worth reading the index again.
 const CPU_COLUMNS: u64 = 64;
@@ -162,6 +168,9 @@ impl Extents {
         // Partial results must be few beside the elements that they come from, above all where ranges do as well.
         let most =
             if self.columns < 2 * LOOKED_AT { SCATTER_SPLIT_LENGTH / 2 } else { SCATTER_SPLIT_LENGTH / 8 };
+        if let Some(sparse) = self.beside_many_results() {
+            return sparse;
+        }
         // Parts of the elements are the same work, whatever the index says.
         let is_split = self.elements >= 2 * SCATTER_SPLIT_LENGTH && self.positions <= most;
         if let Some(listed) = self.in_lists(bytes).filter(|_| !by_column && !is_split) {
@@ -194,6 +203,7 @@ impl Extents {
             collected: 0,
             is_local: false,
             lists: 0,
+            is_sparse: false,
             splits: splits as u32,
         }
     }
@@ -219,6 +229,24 @@ impl Extents {
             collected: 0,
             is_local: true,
             lists: u32::try_from(parts).ok()?,
+            is_sparse: false,
+            splits: 1,
+        })
+    }
+
+    /// A block for all elements of a row and some columns, where the elements are few beside the results.
+    fn beside_many_results(&self) -> Option<ScatterSchedule> {
+        let is_few = self.elements > 0 && self.elements.saturating_mul(SPARSE) <= self.positions;
+        let tiles = CPU_BLOCKS.div_ceil(self.rows).min(self.columns / CPU_COLUMNS).max(1);
+        let columns = self.columns.div_ceil(tiles).next_multiple_of(if tiles > 1 { 16 } else { 1 });
+        is_few.then_some(ScatterSchedule {
+            positions: self.positions,
+            columns,
+            warps: 1,
+            collected: 0,
+            is_local: false,
+            lists: 0,
+            is_sparse: true,
             splits: 1,
         })
     }
@@ -245,6 +273,7 @@ impl Extents {
             collected: 0,
             is_local: true,
             lists: 0,
+            is_sparse: false,
             splits: 1,
         })
     }
@@ -269,6 +298,7 @@ impl Extents {
                 collected: each as u32,
                 is_local: false,
                 lists: 0,
+                is_sparse: false,
                 splits: 1,
             };
             return self.split(schedule, 8 * LANES * each, by_column, figures);
@@ -300,6 +330,7 @@ impl Extents {
             collected: 0,
             is_local: false,
             lists: 0,
+            is_sparse: false,
             splits: 1,
         };
         self.split(schedule, warps * per_step, by_column, figures)
@@ -380,8 +411,19 @@ mod tests {
         {
             assert_eq!(on_cpu(elements, positions, columns, false).lists, 0, "{positions}, {columns}");
         }
-        // Few elements of many results.
-        assert!(on_cpu(100, 50_000, 64, false).is_local);
+    }
+
+    #[test]
+    fn few_elements_of_many_results_are_looked_at_alone() {
+        for (elements, columns, by_column) in
+            [(1, 1, false), (100, 64, false), (1_500, 1, false), (64, 16, true)]
+        {
+            let schedule = on_cpu(elements, 50_000, columns, by_column);
+            assert!(schedule.is_sparse && !schedule.is_local && schedule.lists == 0, "{schedule:?}");
+        }
+        for (elements, positions) in [(2_000, 50_000), (5, 100), (0, 50_000)] {
+            assert!(!on_cpu(elements, positions, 64, false).is_sparse, "{elements}, {positions}");
+        }
     }
 
     #[test]

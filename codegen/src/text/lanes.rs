@@ -25,7 +25,7 @@ use crate::intrinsics::parenthesise;
 use crate::nest::stmt::{Arithmetic, Expr, LoopHint, Step, Stmt, Type};
 use crate::nest::variable::{Space, Var};
 use crate::nest::{Nest, Parameter};
-use whole::Room;
+use whole::{Room, lies_beside};
 
 /// The lanes that are left from the loop's variable on.
 const LEFT: &str = "lanes";
@@ -389,6 +389,9 @@ impl Loop<'_, '_> {
         let (to, value) = (self.printer.element_of(array, index), self.vector(value, kind));
         let (store, count) = match self.room(array, index) {
             Room::Whole => (store, "LANES"),
+            Room::Vector if self.count == LEFT && lies_beside(self.printer.kernel, index, self.lanes.0) => {
+                (Lanes::store_line(dtype).0, self.count())
+            }
             Room::Vector if self.count == LEFT => (Lanes::store_first(dtype).0, self.count()),
             Room::Vector | Room::Counted => (store, self.count()),
         };

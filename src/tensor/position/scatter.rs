@@ -468,10 +468,17 @@ impl Placed {
         line[self.axis] = count;
         let order = counting(count).cast(dtype).reshape(line).broadcast_to(shape);
         let last = self.combined(&order, ReduceOp::Max)?;
+        let (is_met, at) = met(self.call, &last)?;
         let elements = self.around(&self.src, Number::Int(0));
-        let elements = gathered(self.call, &elements, self.axis, &last.clamp_min(0).cast(DType::I64))?;
-        Ok(last.ge(0).where_(elements, x))
+        Ok(is_met.where_(gathered(self.call, &elements, self.axis, &at.cast(DType::I64))?, x))
     }
+}
+
+/// Of the greatest positions that are scattered: where there is one, and which. Zero is part of the text: of nothing it is known
+/// then that there is none.
+pub(super) fn met(call: Call, last: &Tensor) -> Result<(Tensor, Tensor)> {
+    let zero = call.constant(Scalar::from_i64(last.known()?.1, 0), ConstantRole::Literal)?;
+    Ok((last.ge(&zero), last.maximum(&zero)))
 }
 
 fn scatter_reduced(

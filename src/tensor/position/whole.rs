@@ -1,7 +1,7 @@
 //! Whole positions of an axis exchanged for others, and all of them in another order.
 
 use super::gather::{from_start, needs_index};
-use super::scatter::scattered;
+use super::scatter::{met, scattered};
 use crate::tensor::arguments::call::Call;
 use crate::tensor::make::create::counting;
 use crate::{Number, ReduceOp, Result, ScatterReduction, Shape, Tensor};
@@ -59,8 +59,8 @@ impl Tensor {
             // Which comes last is one question a position of the axis, whatever lies there.
             let order = counting(count).reshape(line.known()?.0.clone());
             let last = scattered(call, ReduceOp::Max, &order, axis, &line, shape[axis])?;
-            let elements = src.gather(axis as isize, &last.clamp_min(0).broadcast_to(shape.clone()));
-            Ok(last.ge(0).where_(elements, self))
+            let (is_met, at) = met(call, &last)?;
+            Ok(is_met.where_(src.gather(axis as isize, &at.broadcast_to(shape.clone())), self))
         })
     }
 

@@ -148,13 +148,23 @@ impl Access {
 "
             ),
         );
-        let (store, stored, rest) = (format!("lz_store_first_{dtype}"), self.stored(), self.loaded("to"));
-        add(
-            &store,
-            format!(
+        let (stored, rest) = (self.stored(), self.loaded("to"));
+        // Of lines of a known length that lie close together each is stored alone: a vector that is loaded from several stores
+        // waits for all of them.
+        let alone = format!(
+            "    if (__builtin_constant_p(count) && count > 0 && count < LANES) {{
+        const {raw} first = raw;
+        __builtin_memcpy(to, &first, count * sizeof *to);
+        return;
+    }}
+"
+        );
+        for (store, alone) in [("first", ""), ("line", &alone)] {
+            let store = format!("lz_store_{store}_{dtype}");
+            let text = format!(
                 "{PASTED}void {store}({ty}* to, {vector} x, idx count) {{
     {raw} raw = {to_raw};
-    if (count < LANES) {{
+{alone}    if (count < LANES) {{
         const {numbers} n = {{ NUMBERS }};
         const {numbers} is_first = ({numbers})(n < ({number})count);
         const {raw} rest = {rest};
@@ -163,8 +173,9 @@ impl Access {
     {stored}
 }}
 "
-            ),
-        );
+            );
+            add(&store, text);
+        }
     }
 
     /// The name of the instructions' operands: vectors of integers of this size, one, and the letter of such.

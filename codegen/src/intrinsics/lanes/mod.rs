@@ -114,6 +114,11 @@ impl Lanes {
         (format!("lz_store_first_{dtype}"), memory(dtype).1)
     }
 
+    /// The same where the next lanes are another line's.
+    pub fn store_line(dtype: DType) -> (String, Kind) {
+        (format!("lz_store_line_{dtype}"), memory(dtype).1)
+    }
+
     /// Lanes to memory, around the caches if another argument says so.
     pub fn stream(dtype: DType) -> (String, Kind) {
         (format!("{STREAM}{dtype}"), memory(dtype).1)

@@ -5,7 +5,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::index::{Atom, IndexExpr};
+use crate::index::{Atom, IndexExpr, gcd};
 use crate::ir::Kernel;
 use crate::nest::Function;
 use crate::nest::stmt::{Arithmetic, Expr, Stmt};
@@ -139,6 +139,33 @@ fn is_from_first(kernel: &Kernel, (var, from): Lanes<'_>, index: &Expr) -> bool 
     match index {
         Expr::Arithmetic(Arithmetic::Sub, a, b) => is_var(a) && **b == *from,
         index => is_var(index) && *from == Expr::Int(0),
+    }
+}
+
+/// Whether other lines than this one may lie in its last vector: what else the index grows by is no multiple of a vector.
+pub(super) fn lies_beside(kernel: &Kernel, index: &Expr, var: Var) -> bool {
+    growth(kernel, index, var) % MOST_LANES as i64 != 0
+}
+
+/// A divisor of how far an index goes where other variables than this one grow; 0 if there are none.
+fn growth(kernel: &Kernel, index: &Expr, var: Var) -> i64 {
+    match index {
+        Expr::Int(_) => 0,
+        Expr::Name(name) if *name == var => 0,
+        Expr::Index(index) => index.terms().iter().fold(0, |all, (atom, stride)| match atom {
+            Atom::Axis(axis) if kernel.position(*axis) == var => all,
+            _ => gcd(all, *stride),
+        }),
+        Expr::Arithmetic(Arithmetic::Add, a, b) => gcd(growth(kernel, a, var), growth(kernel, b, var)),
+        // What is subtracted is where a part begins.
+        Expr::Arithmetic(Arithmetic::Sub, a, _) => growth(kernel, a, var),
+        Expr::Arithmetic(Arithmetic::Mul, a, b) => match (&**a, &**b) {
+            (Expr::Int(times), of) | (of, Expr::Int(times)) => {
+                growth(kernel, of, var).saturating_mul(*times as i64)
+            }
+            _ => 1,
+        },
+        _ => 1,
     }
 }
 
