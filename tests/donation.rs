@@ -363,6 +363,60 @@ fn nothing_is_lost_if_the_evaluation_fails() {
     }
 }
 
+/// Of a tensor that few elements go to only these are written, once all of their positions are known to be some.
+#[test]
+fn elements_are_put_into_a_tensor_that_is_given_up() {
+    let _alone = alone();
+    let device = Device::cpu();
+    let on = |x: Tensor| x.to(&device);
+    let (at, source) = (on(Tensor::from([5i64, 999, 5, 0])), on(Tensor::from([1.5f32, 2.5, 3.5, -0.5])));
+    let mut expected = numbers(1003);
+    (expected[5], expected[999], expected[0]) = (3.5, 2.5, -0.5);
+    let y = input(1003, &device).donate().scatter(0, &at, &source);
+    assert_eq!(in_place(&[&y]), 1);
+    assert_values(&y, &expected);
+    let y = input(1003, &device).donate().index_copy(0, &at, &source);
+    assert_eq!(in_place(&[&y]), 1);
+    assert_values(&y, &expected);
+    // Rows, of which each block has one.
+    let (of_rows, ends) =
+        (on(Tensor::from([[3i64], [199], [3]])), on(Tensor::from([[1.5f32], [2.5], [3.5]])));
+    let y = square(200, &device).donate().scatter(1, of_rows, ends);
+    assert_eq!(in_place(&[&y]), 1);
+    let mut squared = numbers(200 * 200);
+    (squared[3], squared[399], squared[403]) = (1.5, 2.5, 3.5);
+    assert_values(&y, &squared);
+    // What is there is read once for each position, however many elements go there.
+    let x = input(1003, &device).donate();
+    let hits = on(Tensor::zeros([1003], DType::I32)).scatter_add(0, &at, on(Tensor::ones([4], DType::I32)));
+    let y = hits.cast(DType::Bool).where_(&x * 3.0, &x);
+    drop(x);
+    assert_eq!(in_place(&[&y]), 1);
+    let mut tripled = numbers(1003);
+    [0, 5, 999].iter().for_each(|&place: &usize| tripled[place] *= 3.0);
+    assert_values(&y, &tripled);
+    // Sums make 0 of -0 everywhere; and what is read elsewhere, or held, is not written over.
+    let y = input(1003, &device).donate().scatter_add(0, &at, &source);
+    assert_eq!(in_place(&[&y]), 0);
+    let x = input(1003, &device).donate();
+    let y = x.scatter(0, &at, x.gather(0, &at) * 2.0);
+    drop(x);
+    assert_eq!(in_place(&[&y]), 0);
+    let x = input(1003, &device);
+    let y = x.clone().donate().scatter(0, &at, &source);
+    assert_eq!(in_place(&[&y]), 0);
+    assert_values(&x, &numbers(1003));
+
+    // A position that is none is found before anything is written, whichever block finds it.
+    for wrong in [[3i64, 7, 200], [200, 3, 7]] {
+        let wrong = on(Tensor::from(wrong)).unsqueeze(1);
+        let y = square(200, &device).donate().scatter(1, &wrong, 9.0);
+        for _ in 0..2 {
+            assert!(matches!(y.eval(), Err(Error::IndexOutOfRange { index: 200, .. })));
+        }
+    }
+}
+
 /// An output is evaluated by several threads at once, together with what follows from it: one of them may overwrite what
 /// the others are about to read.
 #[test]

@@ -139,6 +139,9 @@ impl PlannedKernel {
     pub(super) fn new(emitted: Arc<Emitted>, parts: Vec<Part>, is_low_pressure: bool) -> PlannedKernel {
         let overwritable = match (&emitted.schedule, parts.first()) {
             (Schedule::Pointwise(_), Some(part)) => part.lowered.kernel.overwritable(),
+            (Schedule::Scatter(schedule), Some(part)) if schedule.is_sparse => {
+                part.lowered.kernel.overwritable()
+            }
             _ => Vec::new(),
         };
         PlannedKernel {
@@ -148,6 +151,11 @@ impl PlannedKernel {
             in_place: Mutex::default(),
             is_low_pressure,
         }
+    }
+
+    /// Whether everything is checked before a function writes over inputs.
+    pub(crate) fn checks_first(&self) -> bool {
+        matches!(self.code.emitted.schedule, Schedule::Scatter(schedule) if schedule.is_sparse)
     }
 
     /// Outputs to write over these inputs, in all parts.

@@ -13,8 +13,9 @@
 //! end of this evaluation, and begins anew: with the outputs computed.
 //!
 //! A failure after values are lost would leave outputs that can never be computed. Only kernels at the end of a plan
-//! write over inputs, whose memory is all there before the first of them runs, and which check nothing. What is left is
-//! a device that refuses a launch; then the tensors that lost their values stand for that error.
+//! write over inputs, whose memory is all there before the first of them runs, and which check nothing; or else the last one
+//! alone, if it has checked everything before it writes (`ScatterSchedule::is_sparse`): the tensors get their values back if a
+//! check fails. What is left is a device that refuses a launch; then the tensors that lost their values stand for that error.
 
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -123,6 +124,11 @@ impl Claim {
         }
     }
 
+    /// The results are not there, and nothing was written.
+    pub(crate) fn give_back(mut self) {
+        self.restore();
+    }
+
     /// The values are lost, and the results are not there.
     pub(crate) fn fail(self, error: &Error) {
         for (number, ..) in &self.lent {
@@ -158,14 +164,26 @@ fn holders(outputs: &[Tensor]) -> (History, FxHashMap<usize, usize>) {
     (history, held_by)
 }
 
-/// The first kernel after which nothing can fail: the following ones compute outputs alone, and check nothing.
+/// The first kernel after which nothing can fail: the following ones compute outputs alone, and check nothing. Or the last one,
+/// if it checks everything before it writes.
 fn tail(plan: &Plan) -> usize {
-    let is_last = |kernel: &&Arc<compiler::PlannedKernel>| {
-        kernel.parts.iter().all(|part| {
-            part.lowered.checks.is_empty() && part.lowered.outputs.iter().all(|id| plan.outputs.contains(id))
-        })
+    let computes_outputs = |kernel: &compiler::PlannedKernel| {
+        kernel.parts.iter().all(|part| part.lowered.outputs.iter().all(|id| plan.outputs.contains(id)))
     };
-    plan.kernels.len() - plan.kernels.iter().rev().take_while(is_last).count()
+    let checks =
+        |kernel: &compiler::PlannedKernel| kernel.parts.iter().any(|part| !part.lowered.checks.is_empty());
+    let last = plan.kernels.iter().rev();
+    match last.clone().next() {
+        Some(kernel) if checks(kernel) => {
+            let may_write = computes_outputs(kernel) && kernel.checks_first();
+            plan.kernels.len() - usize::from(may_write)
+        }
+        _ => {
+            let is_last =
+                |kernel: &&Arc<compiler::PlannedKernel>| computes_outputs(kernel) && !checks(kernel);
+            plan.kernels.len() - last.take_while(is_last).count()
+        }
+    }
 }
 
 /// What each kernel writes over, and the inputs that lose their values; `is_free` says which may.

@@ -373,8 +373,11 @@ fn carry_out_plan(
     }
     for (number, memory) in (tail..).zip(memory) {
         if let Err(error) = run.launch(number, memory) {
-            if let Some(claim) = claim {
-                claim.fail(&error);
+            match claim {
+                // Found before anything was written.
+                Some(claim) if matches!(error, Error::IndexOutOfRange { .. }) => claim.give_back(),
+                Some(claim) => claim.fail(&error),
+                None => {}
             }
             return Err(error);
         }

@@ -12,6 +12,7 @@ use crate::compiler::{self, Place, Plan};
 use crate::debug::{self, Level};
 use crate::runtime::backend::Backend;
 use crate::runtime::buffer::{Buffer, Buffers};
+use crate::runtime::checks::Notes;
 use crate::runtime::fault::Fault;
 use crate::runtime::kernels::Loaded;
 use crate::runtime::range;
@@ -201,6 +202,9 @@ impl<'a> Run<'a> {
         let mut arguments = arguments.pointers();
         let emitted = &command.code.emitted;
         for launch in &emitted.launches {
+            if notes.as_ref().is_some_and(Notes::has_failed) {
+                break;
+            }
             stats::add(stats::Counter::Launches);
             // SAFETY: the arguments are made from the emitted parameter list, or are the table that the batch describes;
             // and every buffer has the size that lowering stated for it.

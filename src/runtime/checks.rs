@@ -54,6 +54,15 @@ impl Notes {
         }
     }
 
+    /// Whether a check is known to have failed: what is launched next must not write over inputs.
+    pub(crate) fn has_failed(&self) -> bool {
+        match self {
+            Notes::Host(note) => note.0[0] != 0,
+            #[cfg(feature = "cuda")]
+            Notes::Device { .. } => false,
+        }
+    }
+
     /// After the launch: what its results follow from if that is not known yet.
     ///
     /// # Errors
