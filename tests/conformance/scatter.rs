@@ -410,6 +410,23 @@ fn sums_have_the_same_bits_however_often_and_by_however_many() {
     }
 }
 
+/// Rows that a GPU's block collects: a lane reads its own columns, not the whole row.
+#[test]
+fn lanes_read_their_own_columns() {
+    for columns in [4, 32, 48, 64, 96] {
+        let rows = |device: &Device, positions, count| {
+            let at = index(device, &[count], positions, 1);
+            zeros(device, &[positions, columns]).index_add(0, &at, &whole(device, &[count, columns]))
+        };
+        let program = rows(&Device::cpu(), 1000, 65_536).compile_for(&Target::cuda("sm_90")).unwrap();
+        let source = program.source();
+        assert!(source.contains("collected=4") && !source.contains("tile0"), "{source}");
+        // As many loads as a lane has columns.
+        assert!(source.contains(&format!("k < {}u", columns.div_ceil(32))) || columns <= 32, "{source}");
+        check_fused(&format!("rows of {columns}"), |device| vec![exact("sums", rows(device, 700, 500))]);
+    }
+}
+
 #[test]
 fn what_is_before_and_after_is_in_the_kernel() {
     let kernels = |results: &[&Tensor]| {

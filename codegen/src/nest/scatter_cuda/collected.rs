@@ -166,7 +166,8 @@ impl Writer<'_> {
             emitter.open_pinned();
             emitter.bind(over, INDEX, Expr::element(elements, line));
             emitter.bind_axes(&[scatters.over]);
-            emitter.open(&[], true);
+            // A lane has some of the columns: no loop of its own goes along all of them.
+            emitter.open(&[], false);
             let within = mul_add(k, LANES, Builtin::ThreadX);
             let within = if columns == LANES { Expr::Builtin(Builtin::ThreadX) } else { within };
             let within = emitter.bind("within", INDEX, within);
