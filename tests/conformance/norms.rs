@@ -258,6 +258,35 @@ fn norms_of_every_float() {
     check("norms", |device| all_norms(&floats(device, DType::F32, SHAPE, 2.0, 8), device));
 }
 
+/// What a row is multiplied with, where vectors do not fit its length: computed once, before the loop, of as many turns as there are.
+#[test]
+fn factors_of_a_row_are_computed_before_its_elements() {
+    let of = |dtype, shape: &[usize]| floats(&Device::cpu(), dtype, shape.to_vec(), 1.0, 1);
+    let norm = |x: &Tensor, length| x.rms_norm([length], Some(&of(x.dtype().unwrap(), &[length])), 1e-5);
+    let source = |y: Tensor| y.compile_for(&lazuli::Target::cuda("sm_90")).unwrap().source();
+    for (dtype, length, turns) in [(DType::BF16, 50_257, 50), (DType::F32, 4097, 9), (DType::BF16, 33, 8)] {
+        let source = source(norm(&of(dtype, &[256, length]), length));
+        let loops: Vec<usize> = source.match_indices("for (unsigned turn").map(|(at, _)| at).collect();
+        let roots: Vec<usize> = source.match_indices("rsqrtf(").map(|(at, _)| at).collect();
+        assert!(loops.len() == 2 && roots.len() == 1 && roots[0] < loops[1], "{length}: {source}");
+        assert_eq!(source.matches(&format!("turn < {turns}u")).count(), 2, "{length}: {source}");
+    }
+    let x = of(DType::F32, &[256, 4097]).layer_norm([4097], Some(&of(DType::F32, &[4097])), None, 1e-5);
+    let source = source(x);
+    assert!(source.contains("turn < 9u") && source.matches("rsqrtf(").count() == 1, "{source}");
+    check_fused("factors of odd rows", |device| {
+        let mut outputs = Vec::new();
+        for length in [33, 1003, 4097] {
+            let x = floats(device, DType::F32, [3, length], 1.0, length as u64);
+            let weight = floats(device, DType::F32, [length], 1.0, 7);
+            outputs.push(near("rms", x.rms_norm([length], Some(&weight), 1e-5), 1e-5, 1e-6));
+            outputs.push(near("layer", x.layer_norm([length], Some(&weight), None, 1e-5), 1e-5, 1e-5));
+            outputs.push(near("columns", x.t().softmax(0) * 2.0, 1e-5, 1e-6));
+        }
+        outputs
+    });
+}
+
 #[test]
 fn one_kernel_each() {
     for length in [7, 512, 16_384] {

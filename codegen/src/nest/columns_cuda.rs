@@ -133,6 +133,7 @@ impl CudaColumns<'_> {
     }
 
     fn sweep(&self, emitter: &mut Emitter, pass: &Pass, accumulators: &[Accumulator], inside: &Expr) {
+        pass.bind_invariants(emitter, self.kernel, &self.plan.map);
         let threads = u64::from(self.schedule.threads_y);
         let thread = if threads == 1 { Expr::Int(0) } else { Expr::Builtin(Builtin::ThreadY) };
         let (from, step) = interleaved(self.schedule.splits, thread, threads);

@@ -9,7 +9,7 @@ use super::stmt::Expr;
 use super::variable::Var;
 use crate::Language;
 use crate::index::AxisId;
-use crate::ir::{Kernel, ValueId};
+use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::ops::MAXIMUM;
 use crate::schedule::{Launch, WorkItems};
 pub(super) use crate::schedule::{Pass, Plan};
@@ -64,6 +64,30 @@ impl Pass {
         }
     }
 
+    /// Computes what is the same all along the pass before its loop: stores, which may be under a condition, would have it computed
+    /// in each turn.
+    pub(super) fn bind_invariants(&self, emitter: &mut Emitter, kernel: &Kernel, map: &[AxisId]) {
+        // Loops over lanes are no condition: what is the same for all lanes is before them anyhow.
+        if kernel.axes.iter().any(|axis| axis.is_lane) {
+            return;
+        }
+        let is_same = |id: ValueId| kernel.value(id).axes.iter().all(|axis| map.contains(axis));
+        let stored = || self.stores.iter().map(|&store| kernel.stores[store].value);
+        let swept = kernel.down_from(stored()).into_iter().filter(|&id| !is_same(id));
+        let mut invariants: Vec<ValueId> = swept
+            .flat_map(|id| kernel.operands(&kernel.value(id).op))
+            .chain(stored())
+            .filter(|&id| is_same(id) && is_computed(&kernel.value(id).op) && !emitter.is_defined(id))
+            .collect();
+        invariants.sort_unstable();
+        invariants.dedup();
+        for id in invariants {
+            let value = emitter.value(id);
+            let value = emitter.named(value, kernel.value(id).dtype);
+            emitter.define(id, value);
+        }
+    }
+
     /// Accumulators for the pass's reductions, with a partial result for each lane if there are lanes.
     pub(super) fn declare(
         &self,
@@ -73,6 +97,11 @@ impl Pass {
     ) -> Vec<Accumulator> {
         declare(&self.reductions, emitter, kernel, lanes)
     }
+}
+
+/// Whether a value is what an operation computes: no number, and nothing of memory.
+fn is_computed(op: &ValueOp) -> bool {
+    matches!(op, ValueOp::Unary(..) | ValueOp::Binary(..) | ValueOp::Select(..) | ValueOp::Cast(..))
 }
 
 fn declare(

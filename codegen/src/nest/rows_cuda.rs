@@ -194,6 +194,7 @@ impl<'a> CudaRows<'a> {
             _ => None,
         };
         let has_tail = vector > 1 && single.is_some_and(|axis| !is_whole(self.scalar, axis, vector));
+        pass.bind_invariants(emitter, if has_tail { self.scalar } else { kernel }, &self.plan.map);
         // Where the rows begin anywhere, the first vector is the first that is aligned.
         let first = single.filter(|_| has_tail).and_then(|axis| first_element(self.scalar, axis));
         let first = first.filter(|first| emitter.alignment(first, vector) < vector);
@@ -273,6 +274,7 @@ impl<'a> CudaRows<'a> {
         turns: u64,
     ) -> Vec<Accumulator> {
         let accumulators = pass.declare(emitter, kernel, None);
+        pass.bind_invariants(emitter, kernel, &self.plan.map);
         let vector = u64::from(self.schedule.vector);
         let threads = u64::from(self.schedule.threads_per_row);
         let vectors = launch_items(self.scalar, &self.plan.axes) / vector;

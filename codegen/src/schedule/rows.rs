@@ -14,6 +14,9 @@ use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, Value, ValueOp};
 use crate::{Language, ReduceOp};
 
+/// Elements of a row whose threads take no more turns than they need.
+const LONG: u64 = 4096;
+
 /// Bytes of a row that a thread should keep in registers: four 16-byte accesses in flight. More threads share a
 /// longer row.
 const KEPT_BYTES: u64 = 64;
@@ -147,8 +150,10 @@ impl Row {
             let operations = plain.values.len() as u64 * turns * vector;
             plan.fits(bytes, turns * vector) && operations <= UNROLLED_OPERATIONS
         };
-        // Where the last turn is not for all threads anyway, a power of two: so rows of many lengths are one text.
-        let even = if vectors.is_multiple_of(threads) { turns } else { turns.next_power_of_two() };
+        // Where the last turn is not for all threads anyway, a power of two: so short rows of many lengths are one text. Long ones
+        // need the registers.
+        let is_exact = vectors.is_multiple_of(threads) || length >= LONG;
+        let even = if is_exact { turns } else { turns.next_power_of_two() };
         if let Some(turns) = [even, turns].into_iter().find(fits) {
             return Some(row(turns));
         }
