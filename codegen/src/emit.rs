@@ -81,7 +81,7 @@ pub(crate) fn emit_unverified(
 ///
 /// ```
 /// use lazuli_codegen::ir::Kernel;
-/// use lazuli_codegen::schedule::Figures;
+/// use lazuli_codegen::schedule::{Figures, Matrices};
 /// use lazuli_codegen::{Language, emit_with};
 ///
 /// let kernel: Kernel = "\
@@ -94,7 +94,7 @@ pub(crate) fn emit_unverified(
 ///   store out0[i0] = v1
 /// "
 /// .parse()?;
-/// let figures = Figures { processors: 132, is_low_pressure: false, shared_bytes: 227 << 10, warp_groups: false };
+/// let figures = Figures { processors: 132, is_low_pressure: false, shared_bytes: 227 << 10, matrices: Matrices::Warps };
 /// let emitted = emit_with(&kernel, Language::Cuda, &figures, "pointwise(threads=64, vec=2)".parse()?)?;
 /// assert!(emitted.source.contains("__launch_bounds__(64)"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -137,9 +137,10 @@ fn with_items(emitted: &Emitted, kernel: &Kernel) -> Emitted {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schedule::Matrices;
 
     const FIGURES: Figures =
-        Figures { processors: 2, is_low_pressure: false, shared_bytes: 0, warp_groups: false };
+        Figures { processors: 2, is_low_pressure: false, shared_bytes: 0, matrices: Matrices::Warps };
 
     fn rows(n: usize, columns: usize) -> Kernel {
         let all = n * columns;

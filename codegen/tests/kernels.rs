@@ -3,11 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
 
 use lazuli_codegen::ir::{BufferId, Kernel};
-use lazuli_codegen::schedule::Figures;
+use lazuli_codegen::schedule::{Figures, Matrices};
 use lazuli_codegen::{Language, emit};
 
 const FIGURES: Figures =
-    Figures { processors: 132, is_low_pressure: false, shared_bytes: 227 << 10, warp_groups: false };
+    Figures { processors: 132, is_low_pressure: false, shared_bytes: 227 << 10, matrices: Matrices::Warps };
 
 fn kernel(text: &str) -> Kernel {
     text.parse().unwrap_or_else(|error| panic!("{error}"))

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 
 use lazuli_codegen::ir::Kernel;
-use lazuli_codegen::schedule::{Figures, Schedule};
+use lazuli_codegen::schedule::{Figures, Matrices, Schedule};
 use lazuli_codegen::{Choice, Class, Emitted, Language, Refusal, Sizes, emit_with};
 use lru::LruCache;
 use rustc_hash::FxBuildHasher;
@@ -19,7 +19,7 @@ const TEXTS: usize = 512;
 /// Classes that are remembered.
 const MOST_CLASSES: usize = 2048;
 
-type EmittedCache = LruCache<(Kernel, (Language, u32, bool), bool, Option<Schedule>), Arc<Emitted>>;
+type EmittedCache = LruCache<(Kernel, (Language, u32, Matrices), bool, Option<Schedule>), Arc<Emitted>>;
 
 static EMITTED: Mutex<Option<EmittedCache>> = Mutex::new(None);
 
@@ -65,7 +65,7 @@ fn emit_given(
     settings: Settings,
     given: Option<Schedule>,
 ) -> Result<Arc<Emitted>, Refusal> {
-    let on = (settings.language, settings.shared_bytes, settings.warp_groups);
+    let on = (settings.language, settings.shared_bytes, settings.matrices);
     let key = (key, on, is_low_pressure, given);
     if let Some(emitted) = with_emitted(|cache| cache.get(&key).cloned()) {
         return Ok(emitted);
@@ -120,8 +120,8 @@ fn note(choice: &Choice, emitted: &Emitted, (hash, class): (u64, Class)) {
 /// What schedules depend on.
 pub(super) fn figures(settings: Settings, is_low_pressure: bool) -> Figures {
     let processors = settings.figures().processors;
-    let Settings { shared_bytes, warp_groups, .. } = settings;
-    Figures { processors, is_low_pressure, shared_bytes, warp_groups }
+    let Settings { shared_bytes, matrices, .. } = settings;
+    Figures { processors, is_low_pressure, shared_bytes, matrices }
 }
 
 /// A kernel should take a compiler no more than this many milliseconds.

@@ -63,6 +63,7 @@ impl General {
 #[cfg(test)]
 mod tests {
     use lazuli_codegen::Language;
+    use lazuli_codegen::schedule::Matrices;
 
     use super::super::{Settings, known_or_general, plan_to_run};
     use super::*;
@@ -74,7 +75,7 @@ mod tests {
         language: Language::C,
         fusion: Fusion::On,
         shared_bytes: 0,
-        warp_groups: false,
+        matrices: Matrices::Warps,
         undone: None,
         tuned: None,
     };

@@ -42,7 +42,7 @@ use passed::passed;
 pub(crate) use passed::through_passes;
 use plan::Shared;
 pub(crate) use plan::{Code, Part, Plan, PlannedKernel};
-pub(crate) use settings::{Settings, has_warp_groups};
+pub(crate) use settings::{Settings, matrices};
 pub(crate) use storage::{Place, input_nodes};
 
 /// How many plans are kept, least recently used first out.

@@ -1,6 +1,7 @@
 //! What plans depend on besides the graph.
 
 use lazuli_codegen::Language;
+use lazuli_codegen::schedule::Matrices;
 
 use crate::fusion::Fusion;
 use crate::fusion::cost::TargetFigures;
@@ -14,8 +15,8 @@ pub(crate) struct Settings {
     pub(crate) fusion: Fusion,
     /// Bytes of shared memory that a block can have (CUDA).
     pub(crate) shared_bytes: u32,
-    /// Whether groups of four warps multiply matrices in shared memory (CUDA, sm_90 alone).
-    pub(crate) warp_groups: bool,
+    /// What multiplies small matrices (CUDA).
+    pub(crate) matrices: Matrices,
     /// A merge that is not made.
     pub(crate) undone: Option<Cut>,
     /// What was measured on the device.
@@ -34,7 +35,13 @@ impl Settings {
     }
 }
 
-/// Whether groups of four warps multiply matrices in shared memory: on compute capability 9.0 alone.
-pub(crate) fn has_warp_groups(architecture: &str) -> bool {
-    architecture.strip_prefix("sm_").is_some_and(|rest| rest.trim_end_matches('a') == "90")
+/// What multiplies small matrices on a compute capability: groups of warps on 9.0 alone.
+pub(crate) fn matrices(architecture: &str) -> Matrices {
+    let number = architecture.trim_start_matches(|c: char| !c.is_ascii_digit());
+    match number.trim_end_matches(|c: char| !c.is_ascii_digit()).parse::<u32>() {
+        Ok(..75) => Matrices::None,
+        Ok(75..80) => Matrices::WarpsOfF16,
+        Ok(90) => Matrices::Groups,
+        Ok(_) | Err(_) => Matrices::Warps,
+    }
 }

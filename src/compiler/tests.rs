@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // A failed assumption stops the test.
 
 use lazuli_codegen::Language;
-use lazuli_codegen::schedule::Schedule;
+use lazuli_codegen::schedule::{Matrices, Schedule};
 
 use super::emission::figures;
 use super::*;
@@ -16,7 +16,7 @@ const SETTINGS: Settings = Settings {
     language: Language::Cuda,
     fusion: Fusion::On,
     shared_bytes: 227 << 10,
-    warp_groups: true,
+    matrices: Matrices::Groups,
     undone: None,
     tuned: None,
 };

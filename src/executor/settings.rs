@@ -1,11 +1,12 @@
 //! What the plans for a device depend on.
 
 use lazuli_codegen::Language;
+use lazuli_codegen::schedule::Matrices;
 
 use crate::Fusion;
 use crate::compiler::Settings;
 #[cfg(feature = "cuda")]
-use crate::compiler::has_warp_groups;
+use crate::compiler::matrices;
 use crate::fusion::cut;
 #[cfg(feature = "cuda")]
 use crate::runtime::cuda::driver::{CudaDevice, DEFAULT_SHARED_BYTES};
@@ -20,30 +21,36 @@ const INTERPRETED_SHARED_BYTES: u32 = 227 << 10;
 
 /// What the plans for a device depend on.
 pub(crate) fn of(device: Device, fusion: Fusion) -> Settings {
-    let (language, shared_bytes, warp_groups) = match device.0 {
+    let (language, shared_bytes, matrices) = match device.0 {
         DeviceKind::Cpu(_) | DeviceKind::Interpreter | DeviceKind::Interpreted(Language::C) => {
-            (Language::C, 0, false)
+            (Language::C, 0, Matrices::None)
         }
-        DeviceKind::Interpreted(Language::Cuda) => (Language::Cuda, INTERPRETED_SHARED_BYTES, false),
+        DeviceKind::Interpreted(Language::Cuda) => {
+            (Language::Cuda, INTERPRETED_SHARED_BYTES, Matrices::Warps)
+        }
         #[cfg(feature = "cuda")]
         DeviceKind::Cuda(ordinal) => {
             // Where it is not there, nothing runs.
             let opened = CudaDevice::open(ordinal).ok();
             let of = |device: &CudaDevice| {
                 // Products of groups of warps copy by tensor maps.
-                let has_groups = device.has_tensor_maps() && has_warp_groups(device.architecture());
-                (device.shared_bytes_per_block(), has_groups)
+                let matrices = match matrices(device.architecture()) {
+                    Matrices::Groups if !device.has_tensor_maps() => Matrices::Warps,
+                    matrices => matrices,
+                };
+                (device.shared_bytes_per_block(), matrices)
             };
-            let (shared_bytes, warp_groups) = opened.as_deref().map_or((DEFAULT_SHARED_BYTES, false), of);
-            (Language::Cuda, shared_bytes, warp_groups)
+            let (shared_bytes, matrices) =
+                opened.as_deref().map_or((DEFAULT_SHARED_BYTES, Matrices::Warps), of);
+            (Language::Cuda, shared_bytes, matrices)
         }
         #[cfg(not(feature = "cuda"))]
-        DeviceKind::Cuda(_) => (Language::Cuda, 0, false),
+        DeviceKind::Cuda(_) => (Language::Cuda, 0, Matrices::Warps),
         #[cfg(feature = "emulate")]
-        DeviceKind::Emulated => (Language::Cuda, emulate::SHARED_BYTES, true),
+        DeviceKind::Emulated => (Language::Cuda, emulate::SHARED_BYTES, Matrices::Groups),
         #[cfg(not(feature = "emulate"))]
-        DeviceKind::Emulated => (Language::Cuda, 0, false),
+        DeviceKind::Emulated => (Language::Cuda, 0, Matrices::Warps),
     };
     let (undone, tuned) = (cut::undone(), tuned::in_force(device));
-    Settings { language, fusion, shared_bytes, warp_groups, undone, tuned }
+    Settings { language, fusion, shared_bytes, matrices, undone, tuned }
 }

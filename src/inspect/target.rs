@@ -4,7 +4,9 @@ use std::fmt;
 
 use lazuli_codegen::Language;
 
-use crate::compiler::{Settings, has_warp_groups};
+use lazuli_codegen::schedule::Matrices;
+
+use crate::compiler::{Settings, matrices};
 use crate::fusion::cut;
 use crate::{Device, Error, Fusion, Result};
 
@@ -88,7 +90,7 @@ impl Target {
                 language: Language::Cuda,
                 fusion,
                 shared_bytes: shared_bytes(architecture),
-                warp_groups: has_warp_groups(architecture),
+                matrices: matrices(architecture),
                 undone,
                 tuned: None,
             },
@@ -96,7 +98,7 @@ impl Target {
                 language: Language::C,
                 fusion,
                 shared_bytes: 0,
-                warp_groups: false,
+                matrices: Matrices::None,
                 undone,
                 tuned: None,
             },

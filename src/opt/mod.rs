@@ -408,7 +408,7 @@ impl Command {
             processors: settings.figures().processors,
             is_low_pressure: false,
             shared_bytes: settings.shared_bytes,
-            warp_groups: settings.warp_groups,
+            matrices: settings.matrices,
         };
         let emitted = match self.schedule {
             None => emit(kernel, settings.language, &figures),

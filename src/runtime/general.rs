@@ -242,7 +242,7 @@ pub(crate) fn refuse(text: &Text) {
 #[allow(clippy::unwrap_used)] // A failed assumption stops the test.
 mod tests {
     use lazuli_codegen::ir::Kernel;
-    use lazuli_codegen::schedule::Figures;
+    use lazuli_codegen::schedule::{Figures, Matrices};
 
     use super::*;
 
@@ -263,7 +263,8 @@ kernel {name}
             all = 70 * extent,
         );
         let kernel: Kernel = text.parse().unwrap();
-        let figures = Figures { processors: 2, is_low_pressure: false, shared_bytes: 0, warp_groups: false };
+        let figures =
+            Figures { processors: 2, is_low_pressure: false, shared_bytes: 0, matrices: Matrices::Warps };
         Arc::new(lazuli_codegen::emit(&kernel, Language::C, &figures).unwrap())
     }
 

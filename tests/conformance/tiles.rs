@@ -1,7 +1,7 @@
 //! Proves the tiles of products on a GPU right, at sizes around those of every tile: the emulated device carries out the
 //! instructions of warps together, so that a wrong part of a matrix or a missing barrier shows.
 
-use lazuli::{DType, Device, Target, Tensor};
+use lazuli::{Attention, DType, Device, Target, Tensor};
 
 use crate::common::data::{floats, ordinary};
 use crate::common::{Output, check_fused, exact, near};
@@ -163,6 +163,30 @@ fn the_largest_tiles_are_in_memory_of_the_launch() {
     check_fused("large tiles", build);
     let source = build(&Device::cpu())[0].tensor().compile_for(&Target::cuda("sm_100")).unwrap().source();
     assert!(source.contains("tile=128x256") && source.contains("147456 bytes of shared memory"), "{source}");
+}
+
+/// Numbers of 16 bits are multiplied as matrices where a GPU has an instruction for them, and else as single numbers.
+#[test]
+fn each_gpu_multiplies_by_what_it_has() {
+    for (target, dtype, is_of_matrices) in [
+        ("sm_70", DType::F16, false),
+        ("sm_75", DType::F16, true),
+        ("sm_75", DType::BF16, false),
+        ("sm_80", DType::BF16, true),
+        ("sm_120", DType::BF16, true),
+    ] {
+        let of = |shape: [usize; 2]| floats(&Device::cpu(), dtype, shape, 1.0, 1);
+        let (a, b) = (of([128, 128]), of([128, 128]));
+        let attention = |x: &Tensor| {
+            let x = x.reshape([1, 1, 128, 128]);
+            x.scaled_dot_product_attention(&x, &x, &Attention::new())
+        };
+        for y in [a.matmul(&b), attention(&a)] {
+            let source = y.compile_for(&Target::cuda(target)).unwrap().source();
+            let multiplies = source.contains("lz_multiply_matrices_");
+            assert_eq!(multiplies, is_of_matrices, "{dtype} on {target}: {source}");
+        }
+    }
 }
 
 #[test]

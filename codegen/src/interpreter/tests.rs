@@ -11,11 +11,11 @@ use crate::emit::nest_with;
 use crate::intrinsics::philox_uniform_f64;
 use crate::ir::Kernel;
 use crate::nest::Nest;
-use crate::schedule::{Figures, Schedule, schedule};
+use crate::schedule::{Figures, Matrices, Schedule, schedule};
 use crate::{DType, Language, Scalar};
 
 const FIGURES: Figures =
-    Figures { processors: 4, is_low_pressure: false, shared_bytes: 64 << 10, warp_groups: false };
+    Figures { processors: 4, is_low_pressure: false, shared_bytes: 64 << 10, matrices: Matrices::Warps };
 
 /// Multiples of 1/64, so that short sums are exact in whatever order.
 fn input(number: usize, dtype: DType, elements: u64) -> Vec<u8> {
@@ -528,7 +528,7 @@ fn check_beside(text: &str, chosen: &str, other: &str) {
     let kernel: Kernel = text.parse().unwrap_or_else(|error| panic!("{error}"));
     // Of groups of warps those of a GPU that has them.
     let figures = match chosen.contains("group") {
-        true => Figures { shared_bytes: 227 << 10, warp_groups: true, ..FIGURES },
+        true => Figures { shared_bytes: 227 << 10, matrices: Matrices::Groups, ..FIGURES },
         false => FIGURES,
     };
     let own = schedule(&kernel, Language::Cuda, &figures).unwrap();

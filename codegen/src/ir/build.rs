@@ -47,7 +47,8 @@ impl Kernel {
     /// ```
     /// use lazuli_codegen::index::IndexExpr;
     /// use lazuli_codegen::ir::{AxisKind, Kernel};
-    /// use lazuli_codegen::{DType, Language, emit, schedule::Figures};
+    /// use lazuli_codegen::schedule::{Figures, Matrices};
+    /// use lazuli_codegen::{DType, Language, emit};
     ///
     /// let mut kernel = Kernel::new("part");
     /// let i = kernel.add_axis(AxisKind::Map, 100, true);
@@ -55,7 +56,7 @@ impl Kernel {
     /// let (input, output) = (kernel.add_input(DType::F32, 1000), kernel.add_output(DType::F32, 100));
     /// let x = kernel.load(input, IndexExpr::axis(i).add(&IndexExpr::axis(o)), None);
     /// kernel.store(output, IndexExpr::axis(i), x);
-    /// let figures = Figures { processors: 2, is_low_pressure: false, shared_bytes: 0, warp_groups: false };
+    /// let figures = Figures { processors: 2, is_low_pressure: false, shared_bytes: 0, matrices: Matrices::Warps };
     /// let source = emit(&kernel, Language::Cuda, &figures)?.source;
     /// assert!(source.contains("in0[i0 + o0]"));
     /// # Ok::<(), lazuli_codegen::Refusal>(())

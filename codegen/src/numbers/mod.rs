@@ -270,14 +270,14 @@ mod tests {
     use super::*;
     use crate::emit;
     use crate::ir::Kernel;
-    use crate::schedule::Figures;
+    use crate::schedule::{Figures, Matrices};
 
     fn emitted(kernel: &str, language: Language) -> Emitted {
         let kernel: Kernel = kernel.parse().unwrap();
         emit(
             &kernel,
             language,
-            &Figures { processors: 2, is_low_pressure: false, shared_bytes: 0, warp_groups: false },
+            &Figures { processors: 2, is_low_pressure: false, shared_bytes: 0, matrices: Matrices::Warps },
         )
         .unwrap()
     }

@@ -2,7 +2,7 @@
 
 use super::contraction::{Contraction, Product};
 use super::depth::positions;
-use super::facts::{ACCESS_BYTES, Figures};
+use super::facts::{ACCESS_BYTES, Figures, Matrices};
 use super::instructions::Instruction;
 use super::tensor_map::TensorMap;
 use crate::index::AxisId;
@@ -319,10 +319,10 @@ impl Contraction {
         };
         let columns = self.columns();
         let extents = [&self.batch, &self.rows, &columns, &self.depth].map(|axes| counted(axes));
-        let matrices = Instruction::of(kernel, self).map(|instruction| instruction.factors);
+        let matrices = Instruction::of(kernel, self, figures).map(|instruction| instruction.factors);
         let registers = (self.sum.size() as u32 / 4).max(1) * self.products.len() as u32;
         let unit = matrices.map_or(Unit::Thread, Unit::Warp);
-        let has_groups = figures.warp_groups && extents[1] >= LEAST_ROWS_OF_GROUPS;
+        let has_groups = figures.matrices == Matrices::Groups && extents[1] >= LEAST_ROWS_OF_GROUPS;
         let fits = |tile: &&Tile, unit: Unit| {
             let schedule = ProductSchedule::of(tile, unit, 1);
             let most_sums = match unit {

@@ -14,8 +14,21 @@ pub struct Figures {
     pub is_low_pressure: bool,
     /// Bytes of shared memory that a block can have (CUDA).
     pub shared_bytes: u32,
-    /// Whether groups of four warps multiply matrices in shared memory (CUDA, sm_90 alone).
-    pub warp_groups: bool,
+    /// What multiplies small matrices of 16-bit numbers (CUDA).
+    pub matrices: Matrices,
+}
+
+/// Instructions of a GPU that multiply small matrices of 16-bit numbers and add up in `F32`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Matrices {
+    /// There are none that kernels use: before sm_75.
+    None,
+    /// Warps multiply `F16` (sm_75).
+    WarpsOfF16,
+    /// Warps multiply `F16` and `BF16` (sm_80 and later).
+    Warps,
+    /// Groups of four warps do so as well, in shared memory (sm_90 alone).
+    Groups,
 }
 
 /// Threads of a pointwise or row block.

@@ -53,7 +53,7 @@ pub use contraction_cuda::{ProductSchedule, Unit};
 pub(crate) use depth::with_one_depth;
 pub use exact::is_exact;
 pub(crate) use facts::UNROLLED_OPERATIONS;
-pub use facts::{COLUMN_SPLIT_LENGTH, Figures, SPLIT_LENGTH, STACK_BYTES, cooperative};
+pub use facts::{COLUMN_SPLIT_LENGTH, Figures, Matrices, SPLIT_LENGTH, STACK_BYTES, cooperative};
 pub(crate) use few_rows::FEW_TERMS;
 pub(crate) use instructions::Instruction;
 pub(crate) use keep::{Keep, array_bytes};

@@ -38,7 +38,7 @@ impl Schedule {
     /// ```
     /// use lazuli_codegen::Language;
     /// use lazuli_codegen::ir::Kernel;
-    /// use lazuli_codegen::schedule::{Figures, schedule};
+    /// use lazuli_codegen::schedule::{Figures, Matrices, schedule};
     ///
     /// let kernel: Kernel = "\
     /// kernel double
@@ -50,7 +50,7 @@ impl Schedule {
     ///   store out0[i0] = v1
     /// "
     /// .parse()?;
-    /// let figures = Figures { processors: 132, is_low_pressure: false, shared_bytes: 227 << 10, warp_groups: false };
+    /// let figures = Figures { processors: 132, is_low_pressure: false, shared_bytes: 227 << 10, matrices: Matrices::Warps };
     /// let chosen = schedule(&kernel, Language::Cuda, &figures)?;
     /// assert_eq!(chosen.to_string(), "pointwise(threads=256, vec=4)");
     /// let beside = chosen.neighbours(&kernel, Language::Cuda, &figures);

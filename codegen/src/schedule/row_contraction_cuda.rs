@@ -2,7 +2,7 @@
 
 use super::contraction_cuda::{NO_COPIES_BYTES, ProductSchedule, Unit, is_copied};
 use super::exact::is_exact;
-use super::facts::Figures;
+use super::facts::{Figures, Matrices};
 use super::instructions::Instruction;
 use super::row_contraction::{RowContraction, positions};
 use super::share;
@@ -253,7 +253,7 @@ impl RowContraction {
     pub(super) fn tiles(&self, kernel: &Kernel, figures: &Figures) -> Option<RowProductSchedule> {
         let [scores] = self.scores.as_slice() else { return None };
         let softmax = self.softmax(kernel)?;
-        let matrices = Instruction::of(kernel, scores).map(|of| of.factors);
+        let matrices = Instruction::of(kernel, scores, figures).map(|of| of.factors);
         let right = self.contraction.products[0].right;
         let matrices = matrices.filter(|&dtype| !softmax.is_scaled && is_exact(kernel, right, dtype));
         let columns = kernel.axis(self.contraction.column);
@@ -295,7 +295,9 @@ impl RowContraction {
             (RowProductSchedule { stages, ..schedule }, is_filled)
         };
         let terms = kernel.axis(scores.depth[0]);
-        let has_groups = figures.warp_groups && !terms.is_argument && terms.extent >= LEAST_TERMS_OF_GROUPS;
+        let has_groups = figures.matrices == Matrices::Groups
+            && !terms.is_argument
+            && terms.extent >= LEAST_TERMS_OF_GROUPS;
         let groups = matrices.filter(|_| has_groups).map(|dtype| of(Unit::WarpGroup(dtype)));
         let groups = groups.filter(|(_, is_filled)| *is_filled).map(|(schedule, _)| schedule);
         Some(groups.unwrap_or_else(|| of(matrices.map_or(Unit::Thread, Unit::Warp)).0))

@@ -1,6 +1,7 @@
 //! Plans that follow from others are those that are made.
 
 use lazuli_codegen::Language;
+use lazuli_codegen::schedule::Matrices;
 
 use super::super::{plan_to_run, uncached};
 use super::growth::is_same;
@@ -10,7 +11,7 @@ use crate::{Attention, DType, Fusion, Tensor};
 
 fn settings(language: Language, fusion: Fusion) -> Settings {
     let shared_bytes = if language == Language::Cuda { 227 << 10 } else { 0 };
-    Settings { language, fusion, shared_bytes, warp_groups: false, undone: None, tuned: None }
+    Settings { language, fusion, shared_bytes, matrices: Matrices::Warps, undone: None, tuned: None }
 }
 
 /// An evaluated tensor.

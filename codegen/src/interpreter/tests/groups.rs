@@ -4,7 +4,7 @@ use super::{FIGURES, check_beside, results_of};
 use crate::Language;
 use crate::emit::nest_with;
 use crate::nest::{Nest, NestError, verify};
-use crate::schedule::Figures;
+use crate::schedule::{Figures, Matrices};
 use crate::syntax::Cursor;
 
 #[test]
@@ -109,7 +109,7 @@ kernel k
   v4: f32 = cast v3 to f16
   store out0[i0 * 64 + i1] = v4
 ";
-    let figures = Figures { shared_bytes: 227 << 10, warp_groups: true, ..FIGURES };
+    let figures = Figures { shared_bytes: 227 << 10, matrices: Matrices::Groups, ..FIGURES };
     let schedule = "contraction(tile=64x64, depth=64, group=64x64, f16, stages=4, bulk)".parse().unwrap();
     let nest = nest_with(&text.parse().unwrap(), Language::Cuda, &figures, &schedule).unwrap();
     let text = nest.to_text(Language::Cuda);

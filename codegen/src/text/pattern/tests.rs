@@ -3,7 +3,7 @@
 use super::*;
 use crate::Language;
 use crate::nest::build;
-use crate::schedule::{Figures, schedule};
+use crate::schedule::{Figures, Matrices, schedule};
 
 /// Kernels by two extents: reductions of rows and columns, windows with borders, joins, lanes that are some elements
 /// apart, positions, running sums, transposes and products.
@@ -89,7 +89,8 @@ const KERNELS: [fn(u64, u64) -> String; 9] = [
 /// What a pattern gives is what would be printed, over sizes of all kinds; most are found.
 #[test]
 fn patterns_give_what_is_printed() {
-    let figures = Figures { processors: 2, is_low_pressure: false, shared_bytes: 0, warp_groups: false };
+    let figures =
+        Figures { processors: 2, is_low_pressure: false, shared_bytes: 0, matrices: Matrices::Warps };
     let mut state = 1u64;
     let mut size = || {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -123,7 +124,8 @@ fn patterns_give_what_is_printed() {
 /// Rows of every length, as of what grows, are printed for few of them.
 #[test]
 fn few_of_many_sizes_are_printed() {
-    let figures = Figures { processors: 2, is_low_pressure: false, shared_bytes: 0, warp_groups: false };
+    let figures =
+        Figures { processors: 2, is_low_pressure: false, shared_bytes: 0, matrices: Matrices::Warps };
     let mut printed = 0;
     for n in 64..564 {
         let kernel = KERNELS[0](n, 6);
