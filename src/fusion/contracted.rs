@@ -113,7 +113,12 @@ impl Contracted {
                     || combined == Combined::Products && share::is_packed_long(rows, columns, terms)
                     || share::is_packed_image(rows, columns, terms) && reads_windows()
             }
-            false => share::is_tiled(more, fewer, terms),
+            false => {
+                share::is_tiled(more, fewer, terms)
+                    || combined == Combined::Products
+                        && share::is_streamed(rows, columns, terms)
+                        && !reads_windows()
+            }
         }
     }
 }

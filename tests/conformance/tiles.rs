@@ -165,6 +165,52 @@ fn the_largest_tiles_are_in_memory_of_the_launch() {
     assert!(source.contains("tile=128x256") && source.contains("147456 bytes of shared memory"), "{source}");
 }
 
+/// Few rows go through a large factor together: it is read once, whatever its layout and dtype.
+#[test]
+fn few_rows_share_tiles_of_a_large_factor() {
+    let (terms, columns) = (2051, 513);
+    let product = |device: &Device, dtype, rows, is_linear| {
+        let x = floats(device, dtype, [rows, terms], 1.0, rows as u64);
+        match is_linear {
+            true => x.linear(&floats(device, dtype, [columns, terms], 1.0, 2), None).relu(),
+            false => x.matmul(&floats(device, dtype, [terms, columns], 1.0, 3)),
+        }
+    };
+    for (dtype, rows, is_linear, tile) in [
+        (DType::F32, 2, true, "8x128"),
+        (DType::F32, 8, false, "8x128"),
+        (DType::F32, 15, true, ""),
+        (DType::BF16, 7, true, "16x64"),
+        (DType::F64, 3, false, "8x128"),
+    ] {
+        let label = format!("{rows} rows of {dtype}");
+        let y = product(&Device::cpu(), dtype, rows, is_linear);
+        let program = y.compile_for(&Target::cuda("sm_100")).unwrap();
+        assert!(program.source().contains(&format!("tile={tile}")), "{label}: {}", program.source());
+        check_fused(&label, |device| {
+            vec![close("product", product(device, dtype, rows, is_linear), dtype, terms)]
+        });
+    }
+    // Factors that are computed on their way.
+    check_tiled("computed factors of few rows", |device| {
+        let narrow = ordinary(device, DType::I8, [columns, terms], 5).cast(DType::F32) * 0.01;
+        let of = |rows| floats(device, DType::F32, [rows, terms], 1.0, 6).relu();
+        let wide = floats(device, DType::F64, [5, terms], 1.0, 7).abs().linear(narrow.cast(DType::F64), None);
+        vec![
+            close("few", of(6).linear(&narrow, None), DType::F32, 2 * terms),
+            close("more", of(12).matmul(narrow.t()).gelu(), DType::F32, 2 * terms),
+            close("wide", wide, DType::F64, 2 * terms),
+        ]
+    });
+    // One row reads it once anyhow, and a small factor is in a near cache.
+    let small = floats(&Device::cpu(), DType::F32, [8, 64], 1.0, 1);
+    let small = small.linear(&floats(&Device::cpu(), DType::F32, [64, 64], 1.0, 2), None);
+    for y in [product(&Device::cpu(), DType::F32, 1, true), small] {
+        let source = y.compile_for(&Target::cuda("sm_90")).unwrap().source();
+        assert!(!source.contains("contraction("), "{source}");
+    }
+}
+
 /// Numbers of 16 bits are multiplied as matrices where a GPU has an instruction for them, and else as single numbers.
 #[test]
 fn each_gpu_multiplies_by_what_it_has() {

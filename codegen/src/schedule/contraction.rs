@@ -6,7 +6,7 @@ use super::exact::is_exact;
 use super::lift::{Lift, lifted};
 use super::share::{
     BLOCK_MULTIPLICATIONS, COLUMNS, FEWEST_ROWS, MOST_IN_THREAD, MOST_ROWS, PACKED_TERMS, PANEL, ROWS,
-    TILE_ROWS, is_packed, is_packed_image, is_packed_long, is_tiled,
+    TILE_ROWS, is_packed, is_packed_image, is_packed_long, is_streamed, is_tiled,
 };
 use super::windows::{MOST_IMAGES, Windows};
 use crate::index::{AxisId, IndexExpr};
@@ -243,7 +243,10 @@ impl Contraction {
                 is_in_lanes
                     && (is_packed(rows, columns, terms) || is_long() || is_thin() || has_few_channels())
             }
-            Language::Cuda => is_tiled(rows, columns, terms),
+            Language::Cuda => {
+                let is_large = self.depth.len() == 1 && !self.has_lifts();
+                is_tiled(rows, columns, terms) || is_large && is_streamed(rows, columns, terms)
+            }
         }
     }
 

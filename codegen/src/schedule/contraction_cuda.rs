@@ -93,13 +93,15 @@ const fn tile(block: [u32; 2], own: [u32; 2], depth: u32, reaches: f64) -> Tile 
     Tile { block, own, depth, reaches }
 }
 
-/// Of threads, the largest first.
-const THREADS: [Tile; 6] = [
+/// Of threads, the largest first. Few rows have tiles of their own, with more terms for each wait.
+const THREADS: [Tile; 8] = [
     tile([128, 256], [8, 16], 8, 1.1),
     tile([128, 128], [8, 8], 8, 1.0),
     tile([128, 64], [8, 4], 8, 0.9),
     tile([64, 64], [8, 4], 8, 0.85),
     tile([64, 32], [4, 4], 8, 0.7),
+    tile([16, 64], [4, 4], 16, 0.6),
+    tile([8, 128], [4, 4], 8, 0.6),
     tile([32, 32], [4, 4], 8, 0.6),
 ];
 
@@ -187,7 +189,7 @@ const GROUPS_SHARED_BYTES: u32 = 227 << 10;
 
 /// What an extent that the launch says counts as, so that few texts hold for all: the least of these that it is not above. More
 /// count as the last one, and do not divide their terms.
-const CLASSES: [u64; 9] = [16, 32, 64, 128, 256, 512, 1024, 2048, MANY];
+const CLASSES: [u64; 10] = [8, 16, 32, 64, 128, 256, 512, 1024, 2048, MANY];
 const MANY: u64 = 4096;
 
 impl ProductSchedule {

@@ -70,6 +70,20 @@ pub fn is_tiled(rows: u64, columns: u64, terms: u64) -> bool {
         && rows.saturating_mul(columns).saturating_mul(terms) >= FEWEST_TILED_MULTIPLICATIONS
 }
 
+/// Rows that make a GPU read the other factor once for all of them, elements of it that no near cache gives again and again, and
+/// its columns.
+const FEWEST_STREAMED_ROWS: u64 = 2;
+const FEWEST_STREAMED: u64 = 1 << 20;
+const FEWEST_STREAMED_COLUMNS: u64 = 128;
+
+/// Whether few rows share tiles of a large factor, such as the weights of a layer: each by itself would read all of it.
+pub fn is_streamed(rows: u64, columns: u64, terms: u64) -> bool {
+    (FEWEST_STREAMED_ROWS..FEWEST_TILED).contains(&rows)
+        && columns >= FEWEST_STREAMED_COLUMNS
+        && terms >= FEWEST_TILED
+        && columns.saturating_mul(terms) >= FEWEST_STREAMED
+}
+
 /// Columns of attention whose sums the threads of a GPU's block have in registers.
 pub const MOST_ATTENTION_COLUMNS: usize = 128;
 

@@ -224,7 +224,7 @@ impl<'k> Writer<'k> {
         // Neighbouring threads have some terms of a chunk or two.
         let of_vector = (WARP * factor.vector / self.plan.deep() / group).max(1);
         let turn = term.clone().then(Div, factor.vector).then(Mul, of_vector);
-        let turn = turn.then(Rem, BANK_CHUNKS);
+        let turn = turn.then(Rem, BANK_CHUNKS.min(factor.width / group));
         Expr::Arithmetic(Xor, Box::new(chunk), Box::new(turn)).then(Mul, group)
     }
 
