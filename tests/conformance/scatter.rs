@@ -427,6 +427,46 @@ fn lanes_read_their_own_columns() {
     }
 }
 
+/// Counts and sums of integers at many positions: each index is read once, and what is added in memory comes to the same in any
+/// order. Floats have their order.
+#[test]
+fn integers_of_many_positions_are_added_in_memory() {
+    let (count, bins) = (60_000, 600_000);
+    let counts = |device: &Device| {
+        let at = index(device, &[count], bins, 1) % 7000;
+        let added = Tensor::from_vec(
+            (0..2 * count).map(|n| (n as i32).wrapping_mul(77_777_777)).collect(),
+            [count, 2],
+        );
+        let (pairs, sums) = (at.reshape([count / 2, 2]) * 3, Tensor::zeros([bins, 2], DType::I32).to(device));
+        vec![
+            exact("counts", at.bincount(bins)),
+            exact("sums", sums.index_add(0, &at, &added.to(device)) * 2 + 1),
+            exact("columns", sums.scatter_add(0, &pairs, &added.to(device))),
+            exact("nothing", at.slice(0, ..0).bincount(bins)),
+        ]
+    };
+    for output in &counts(&Device::cpu())[..2] {
+        let program = output.tensor().compile_for(&Target::cuda("sm_90")).unwrap();
+        let source = program.source();
+        assert!(program.kernels().len() == 1 && source.contains("atomic)"), "{source}");
+        assert!(source.contains("atomicAdd((unsigned"), "{source}");
+    }
+    check_fused("integers", counts);
+    let floats = Tensor::zeros([bins], DType::F32).index_add(
+        0,
+        &index(&Device::cpu(), &[count], bins, 1),
+        &Tensor::ones([count], DType::F32),
+    );
+    let source = floats.compile_for(&Target::cuda("sm_90")).unwrap().source();
+    assert!(!source.contains("atomic)"), "{source}");
+    for device in devices() {
+        let beyond = index(&device, &[count], bins, 1) + 1;
+        let error = beyond.bincount(bins).to_vec::<i64>().err();
+        assert_eq!(error.is_some(), beyond.max(0).item::<i64>().unwrap() >= bins as i64, "{device}");
+    }
+}
+
 #[test]
 fn what_is_before_and_after_is_in_the_kernel() {
     let kernels = |results: &[&Tensor]| {

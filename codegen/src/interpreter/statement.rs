@@ -6,7 +6,7 @@ use crate::nest::stmt::{
     Turning, Type,
 };
 use crate::nest::variable::{Space, Var};
-use crate::{DType, Language};
+use crate::{BinaryOp, DType, Language};
 
 use super::expression::{WARP, mul_add};
 use super::{Array, Begun, Copied, Machine, Slot, Thread, Value};
@@ -114,6 +114,11 @@ impl Machine<'_> {
             // All threads have come here before any goes on.
             Stmt::Barrier => Ok(()),
             Stmt::Arrive { counters, index, count } => self.arrive(*counters, [index, count], active),
+            Stmt::Add { target, value, dtype } => {
+                let operands = Box::new(target.clone());
+                let sum = Expr::Binary(BinaryOp::Add, *dtype, operands, Box::new(value.clone()));
+                active.iter().try_for_each(|thread| self.assign(target, &sum, std::slice::from_ref(thread)))
+            }
             Stmt::Return => {
                 active.iter().for_each(|&thread| self.threads[thread].is_done = true);
                 Ok(())

@@ -306,6 +306,11 @@ impl<'t, 'a> Reader<'t, 'a> {
                 let (counters, index) = self.element(true)?;
                 Stmt::Arrive { counters, index, count: self.after("of")? }
             }
+            "add" => {
+                let dtype = self.text.dtype()?;
+                let value = self.expr()?;
+                Stmt::Add { target: self.after("to")?, value, dtype }
+            }
             "return" => Stmt::Return,
             word => return Err(self.text.error_at(place, format!("no statement begins with `{word}`"))),
         })

@@ -103,6 +103,7 @@ impl Traversal<'_> {
                     self.uses_all(stmt, &sizes);
                 }
                 Stmt::Assign { .. }
+                | Stmt::Add { .. }
                 | Stmt::Arrive { .. }
                 | Stmt::MultiplyTile(_)
                 | Stmt::Turn(_)

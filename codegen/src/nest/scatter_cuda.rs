@@ -2,6 +2,7 @@
 //! each warp. The lanes of a warp have neighbouring columns, or, where there are none, neighbouring elements; those of
 //! them that meet at one position take turns. So the order of every sum follows from the sizes.
 
+mod atomic;
 mod collected;
 
 use super::accumulate::{mul_add, set};
@@ -26,6 +27,9 @@ pub(super) fn build(
     scatters: &Scatters,
     schedule: &ScatterSchedule,
 ) -> Result<Nest, Refusal> {
+    if schedule.is_atomic {
+        return atomic::build(kernel, scatters);
+    }
     let columns = launch_items(kernel, &scatters.inner).max(1);
     let mut emitter = Emitter::new(kernel, Language::Cuda);
     let rows = emitter.positions(&scatters.outer);

@@ -427,6 +427,16 @@ pub enum Stmt {
         /// What they do.
         body: Vec<Stmt>,
     },
+    /// Adds to an element of memory to which others add at the same time (CUDA): integers of 32 or 64 bits, which come to the same in
+    /// any order.
+    Add {
+        /// The element.
+        target: Expr,
+        /// What is added.
+        value: Expr,
+        /// The type of both.
+        dtype: DType,
+    },
     /// All threads of the block wait for each other.
     Barrier,
     /// Counts this block's arrival for its row or column block, and sets the shared flag `is_last` in

@@ -219,6 +219,9 @@ impl Writer<'_> {
             Stmt::Arrive { counters, index, count } => {
                 format!("arrive {} of {}", self.element(*counters, index), self.expr(count))
             }
+            Stmt::Add { target, value, dtype } => {
+                format!("add {dtype} {} to {}", self.expr(value), self.expr(target))
+            }
             Stmt::Return => "return".to_string(),
         };
         self.line(&line);

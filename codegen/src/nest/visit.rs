@@ -79,6 +79,7 @@ macro_rules! parts {
                     | Stmt::Prefetch { index: a, .. }
                     | Stmt::If { condition: a, .. } => parts.push(a),
                     Stmt::Assign { target: a, value: b }
+                    | Stmt::Add { target: a, value: b, .. }
                     | Stmt::VectorLoad { at: a, index: b, .. }
                     | Stmt::VectorStore { at: a, index: b, .. }
                     | Stmt::LoadMatrices { at: a, index: b, .. }

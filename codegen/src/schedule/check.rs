@@ -201,6 +201,7 @@ impl Check<'_> {
         fixed("local", s.is_local, c.is_local)?;
         fixed("lists", s.lists, c.lists)?;
         fixed("sparse", s.is_sparse, c.is_sparse)?;
+        fixed("atomic", s.is_atomic, c.is_atomic)?;
         at_most("positions", s.positions, c.positions)?;
         match (self.language, c.collected) {
             (Language::Cuda, 0) => power_of_two("warps", s.warps, c.warps)?,

@@ -317,7 +317,8 @@ impl fmt::Display for Schedule {
                 write!(f, "scatter(positions={}, columns={}, warps={}", s.positions, s.columns, s.warps)?;
                 let (collected, local) = (unless(0, "collected", s.collected), flag(s.is_local, "local"));
                 let (lists, sparse) = (unless(0, "lists", s.lists), flag(s.is_sparse, "sparse"));
-                write!(f, "{collected}{local}{lists}{sparse}{}", splits(s.splits))
+                let atomic = flag(s.is_atomic, "atomic");
+                write!(f, "{collected}{local}{lists}{sparse}{atomic}{}", splits(s.splits))
             }
             Schedule::Sort(s) if s.threads > 1 => {
                 write!(f, "sort(threads={}, rows_per_block={}, tile={}", s.threads, s.rows, s.tile)

@@ -94,6 +94,7 @@ impl Others<'_> {
                 let splits = around(s.splits).map(|splits| ScanSchedule { splits, ..s });
                 threads.chain(rows).chain(vectors).chain(splits).map(Schedule::Scan).collect()
             }
+            Schedule::Scatter(s) if s.is_atomic => Vec::new(),
             Schedule::Scatter(s) => {
                 let splits = match chosen {
                     Some(Schedule::Scatter(c)) => c.splits,

@@ -83,6 +83,7 @@ impl Schedule {
                 is_local: settings.flag("local")?,
                 lists: settings.or_zero("lists")?,
                 is_sparse: settings.flag("sparse")?,
+                is_atomic: settings.flag("atomic")?,
                 splits: settings.splits()?,
             }),
             "sort" => Schedule::Sort(SortSchedule {
@@ -328,6 +329,7 @@ mod tests {
             "scan(threads=256, rows_per_block=1, vec=1, splits=1024)",
             "scan(threads=1, rows_per_block=32, vec=1, tile=32x32)",
             "scatter(positions=1024, columns=1, warps=8, collected=4)",
+            "scatter(positions=4096, columns=1, warps=1, atomic)",
             "scatter(positions=100, columns=64, warps=1, local, splits=3)",
             "scatter(positions=8, columns=512, warps=1, local, lists=2)",
             "scatter(positions=50000, columns=1, warps=1, sparse)",

@@ -1,10 +1,9 @@
 //! Kernels that combine elements where their index says.
 
 use super::facts::{BLOCKS_PER_PROCESSOR, Figures, extent_of, previous_power_of_two};
-use crate::Language;
-use crate::Refusal;
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
+use crate::{Language, ReduceOp, Refusal};
 
 /// How the results of a scatter are divided: a block has some positions of the axis and some columns, which are the
 /// positions of the axes inside of it.
@@ -27,6 +26,8 @@ pub struct ScatterSchedule {
     /// Whether elements are few beside the results: what is at all positions without them is stored first, and then what those
     /// come to that they go to (CPU).
     pub is_sparse: bool,
+    /// Whether threads add the elements in memory, each where its index says: integers to many positions (CUDA).
+    pub is_atomic: bool,
     /// Parts of the elements that are combined, each for a block of its own.
     pub splits: u32,
 }
@@ -84,6 +85,9 @@ const WARPS_OF_PROCESSOR: u64 = 32;
 /// Elements that a lane combines before it is worth dividing them among more blocks.
 const STEPS: u64 = 4;
 
+/// Ranges of positions, for each column, from which on reading the index for each of them takes longer than adding in memory.
+const ATOMIC_RANGES: u64 = 8;
+
 /// Parts of a split scatter on CUDA: the last block reads so many partial results for each of its own.
 const MOST_SPLITS: u64 = 128;
 
@@ -131,6 +135,15 @@ impl Scatters {
         }
     }
 
+    /// Whether all of them are sums that are the same in any order, of numbers that threads can add in memory.
+    pub(crate) fn add_integers(&self, kernel: &Kernel) -> bool {
+        self.ids.iter().all(|&id| {
+            let value = kernel.value(id);
+            let is_sum = matches!(value.op, ValueOp::Scatter { op: ReduceOp::Sum, .. });
+            is_sum && value.dtype.is_int() && value.dtype.size() >= 4
+        })
+    }
+
     /// Bytes of one result of each.
     fn bytes(&self, kernel: &Kernel) -> u64 {
         self.ids.iter().map(|&id| kernel.value(id).dtype.size() as u64).sum()
@@ -151,7 +164,24 @@ pub(super) fn scatter(
     };
     match language {
         Language::C => extents.on_cpu(scatters.bytes(kernel), scatters.by_column),
-        Language::Cuda => extents.on_cuda(scatters.bytes(kernel), scatters.by_column, figures),
+        Language::Cuda => {
+            let schedule = extents.on_cuda(scatters.bytes(kernel), scatters.by_column, figures);
+            let ranges = extents.positions.div_ceil(schedule.positions);
+            let is_read_often = ranges > ATOMIC_RANGES * extents.columns
+                && extents.index_reads(schedule.positions, scatters.by_column) > INDEX_READS;
+            match is_read_often && scatters.add_integers(kernel) {
+                true => ScatterSchedule {
+                    positions: extents.positions,
+                    columns: extents.columns,
+                    warps: 1,
+                    collected: 0,
+                    splits: 1,
+                    is_atomic: true,
+                    ..schedule
+                },
+                false => schedule,
+            }
+        }
     }
 }
 
@@ -204,6 +234,7 @@ impl Extents {
             is_local: false,
             lists: 0,
             is_sparse: false,
+            is_atomic: false,
             splits: splits as u32,
         }
     }
@@ -230,6 +261,7 @@ impl Extents {
             is_local: true,
             lists: u32::try_from(parts).ok()?,
             is_sparse: false,
+            is_atomic: false,
             splits: 1,
         })
     }
@@ -247,6 +279,7 @@ impl Extents {
             is_local: false,
             lists: 0,
             is_sparse: true,
+            is_atomic: false,
             splits: 1,
         })
     }
@@ -274,6 +307,7 @@ impl Extents {
             is_local: true,
             lists: 0,
             is_sparse: false,
+            is_atomic: false,
             splits: 1,
         })
     }
@@ -299,6 +333,7 @@ impl Extents {
                 is_local: false,
                 lists: 0,
                 is_sparse: false,
+                is_atomic: false,
                 splits: 1,
             };
             return self.split(schedule, 8 * LANES * each, by_column, figures);
@@ -331,6 +366,7 @@ impl Extents {
             is_local: false,
             lists: 0,
             is_sparse: false,
+            is_atomic: false,
             splits: 1,
         };
         self.split(schedule, warps * per_step, by_column, figures)

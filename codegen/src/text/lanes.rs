@@ -328,6 +328,7 @@ impl Loop<'_, '_> {
             | Stmt::MultiplyGroup(_)
             | Stmt::Products(_)
             | Stmt::Barrier
+            | Stmt::Add { .. }
             | Stmt::Arrive { .. }
             | Stmt::Return => None,
         }

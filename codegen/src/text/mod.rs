@@ -241,6 +241,11 @@ impl<'a> Printer<'a> {
             // No vectoriser goes on beside one.
             Stmt::Prefetch { .. } => {}
             Stmt::Arrive { counters, index, count } => self.arrive(*counters, index, count),
+            Stmt::Add { target, value, dtype } => {
+                let ty = if dtype.size() == 8 { "unsigned long long" } else { "unsigned" };
+                let (target, value) = (self.expr(target), self.expr(value));
+                self.line(&format!("atomicAdd(({ty}*)&{target}, ({ty}){value});"));
+            }
             Stmt::Return => self.line("return;"),
         }
     }

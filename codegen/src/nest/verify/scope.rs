@@ -191,6 +191,13 @@ impl Scope<'_> {
                 self.elements(*counters, index, Type::Index)?;
                 self.expect(count, Type::Index)
             }
+            Stmt::Add { target, value, dtype } => {
+                if !dtype.is_int() || dtype.size() < 4 {
+                    return Err(NestError::Unsupported { op: "an addition in memory", dtype: *dtype });
+                }
+                self.expect(target, Type::Register(*dtype))?;
+                self.expect(value, Type::Register(*dtype))
+            }
             Stmt::CommitCopies
             | Stmt::AwaitCopies { .. }
             | Stmt::Products(_)

@@ -208,6 +208,10 @@ impl Traversal<'_> {
             | Stmt::Buffers { .. }
             | Stmt::Part { .. }
             | Stmt::Prefetch { .. } => {}
+            Stmt::Add { target, value, .. } => {
+                self.reads(target)?;
+                self.reads(value)?;
+            }
             Stmt::Sort(sorting) if !matches!(sorting.by, SortBy::Block { .. }) => {}
             Stmt::Barrier | Stmt::Arrive { .. } | Stmt::Sort(_) => self.barrier(reached)?,
             Stmt::Return => self.ended = self.ended.max(reached),
