@@ -568,3 +568,28 @@ fn rows_beside_what_lies_across_memory() {
         });
     }
 }
+
+/// Few results of many elements, or of costly ones, are divided among a GPU's blocks.
+#[test]
+fn few_results_are_divided_among_multiprocessors() {
+    let build = |device: &Device, rows: usize| {
+        let logits = floats(device, DType::F32, [rows, 3], 2.0, 1);
+        let labels = Tensor::arange(0i64, rows as i64, 1).to(device) % 3;
+        vec![
+            near("columns", floats(device, DType::F32, [63, 511, 13], 1.0, 2).sum(1), 1e-5, 1e-4),
+            near("entropy", logits.cross_entropy(&labels, lazuli::Reduction::Mean), 1e-5, 1e-6),
+            near("running", floats(device, DType::F32, [4096, 1024], 1.0, 3).cumsum(0), 1e-5, 1e-2),
+        ]
+    };
+    let blocks = |output: &Output| {
+        let program = output.tensor().compile_for(&Target::cuda("sm_90")).unwrap();
+        program.kernels()[0].grid().iter().product::<u64>()
+    };
+    let grids: Vec<u64> = build(&Device::cpu(), 8192).iter().map(blocks).collect();
+    assert!(grids[0] >= 132 && grids[1] >= 4 && grids[2] >= 100, "{grids:?}");
+    check_fused("divided", |device| {
+        let mut outputs = build(device, 8192);
+        outputs[2] = near("running", floats(device, DType::F32, [4099, 5], 1.0, 3).cumsum(0), 1e-5, 1e-3);
+        outputs
+    });
+}

@@ -31,6 +31,10 @@ const BLOCKS_TO_FILL: u64 = 4;
 /// Elements of a column that one thread may go down alone: softmaxes of three channels took three times as long with eight threads.
 const MOST_OF_THREAD: u64 = 32;
 
+/// Elements of a part of divided columns at least, or so many for each of its threads.
+const LEAST_PART: u64 = 128;
+const LEAST_OF_THREAD: u64 = 8;
+
 /// Elements of a column that a thread should have at least.
 const LEAST_TERMS: u64 = 4;
 
@@ -86,8 +90,9 @@ fn on_cuda(kernel: &Kernel, axes: &[AxisId], figures: &Figures) -> ColumnSchedul
     if is_splittable(kernel, axes) {
         // Few columns: threads beyond the last one would be idle.
         let threads_x = columns.div_ceil(vector).next_power_of_two().min(32);
-        let splits = match blocks * 2 < full && length >= 512 {
-            true => (full / blocks.max(1)).clamp(1, length / 128).min(256),
+        let least = (LEAST_OF_THREAD * u64::from(THREADS) / threads_x).min(LEAST_PART);
+        let splits = match blocks * 2 < full && length >= 4 * least {
+            true => (full / blocks.max(1)).clamp(1, length / least).min(256),
             false => 1,
         };
         let fill = processors * THREADS_OF_PROCESSOR / (blocks * splits).max(1);

@@ -21,6 +21,10 @@ const LONG: u64 = 4096;
 /// longer row.
 const KEPT_BYTES: u64 = 64;
 
+/// Simple operations for an element that cost little beside reading it, and elements of a part of a row at least, however costly.
+const LIGHT: f64 = 16.0;
+const LEAST_PART: u64 = 1024;
+
 /// Shared memory with which the threads of a block combine what each has of a row, a reduction: 32 warps, two values of 8
 /// bytes.
 const COMBINING_BYTES: u64 = 512;
@@ -64,8 +68,12 @@ pub(super) fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures
         }
         Language::Cuda => {
             let full = u64::from(figures.processors) * BLOCKS_PER_PROCESSOR;
-            let splits = match is_splittable(kernel, axes) && rows * 16 < full && length >= SPLIT_LENGTH / 2 {
-                true => (length / (SPLIT_LENGTH / 8)).clamp(1, full.div_ceil(rows.max(1))).min(1024),
+            let work = length.saturating_mul(weight(kernel, axes));
+            let splits = match is_splittable(kernel, axes) && rows * 16 < full && work >= SPLIT_LENGTH / 2 {
+                true => {
+                    let most = full.div_ceil(rows.max(1)).min(1024).min((length / LEAST_PART).max(1));
+                    (work / (SPLIT_LENGTH / 8)).clamp(1, most)
+                }
                 false => 1,
             };
             let widest_vector = Sizes::of_loads(kernel, axes).vector();
@@ -98,6 +106,29 @@ pub(super) fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures
             }
         }
     }
+}
+
+/// What an element of a row takes, as a multiple of one that is little but read: what is computed of it, and in loops of its own.
+fn weight(kernel: &Kernel, axes: &[AxisId]) -> u64 {
+    let is_other = |axis: &AxisId| kernel.axis(*axis).kind == AxisKind::Reduce && !axes.contains(axis);
+    let of = |value: &Value| {
+        let mut positions =
+            extent_of(kernel, &value.axes.iter().copied().filter(is_other).collect::<Vec<_>>());
+        let cost = match &value.op {
+            ValueOp::Unary(op, _) => op.cost(),
+            ValueOp::Binary(op, ..) => op.cost(),
+            ValueOp::Reduce { op, axes: own, .. } if own.as_slice() != axes => {
+                positions *= extent_of(kernel, own);
+                op.cost()
+            }
+            ValueOp::Load { .. } | ValueOp::Select(..) | ValueOp::Cast(..) => 1.0,
+            _ => 0.0,
+        };
+        cost * positions as f64
+    };
+    let varies = |value: &&Value| axes.iter().any(|axis| value.axes.contains(axis));
+    let cost: f64 = kernel.values.iter().filter(varies).map(of).sum();
+    (cost / LIGHT) as u64 + 1
 }
 
 /// The threads of a row whose passes read it again: as many as there can be of a long one, so that few rows at a time

@@ -172,13 +172,13 @@ pub(super) fn divided(
         }
         Language::Cuda => {
             // Of a row eight tiles at least, in small blocks: not all of a multiprocessor waits for a tile's last warp. Of
-            // columns 64 elements for each thread.
+            // columns 32 elements for each thread: whole columns are read twice as well.
             let (least, threads, part) = match is_innermost {
                 true => {
                     let threads = scan.threads.min(THREADS);
                     (SPLIT_LENGTH, threads, 8 * u64::from(threads * scan.vector))
                 }
-                false => (SPLIT_LENGTH / 8, scan.threads, 64 * u64::from(scan.threads)),
+                false => (SPLIT_LENGTH / 16, scan.threads, 32 * u64::from(scan.threads)),
             };
             let full = processors * BLOCKS_PER_PROCESSOR * u64::from(THREADS) / (u64::from(threads) * rows);
             let is_worth_it = blocks * 2 <= processors && length >= least;
