@@ -2,7 +2,7 @@
 //! casts between all dtypes, promotion, and numbers beside tensors.
 
 use lazuli::operations::{self, Accuracy, Group, Operation};
-use lazuli::{DType, Device, Number, Operand, Tensor, bf16, f16};
+use lazuli::{DType, Device, Number, Operand, Target, Tensor, bf16, f16};
 
 use crate::common::data::{floats, mixed, ordinary, specials};
 use crate::common::{Output, Tolerance, check, check_fused, devices, exact, mismatch, ulps};
@@ -383,4 +383,31 @@ fn numbers_of_16_bits_are_rounded_before_they_become_integers() {
             exact("bool", (others * 0.0).cast(DType::Bool)),
         ]
     });
+}
+
+/// Lines of an odd length are one line to a GPU where their elements are narrow: what is broadcast is read element by element.
+#[test]
+fn odd_lines_of_narrow_numbers_are_read_in_vectors() {
+    let build = |device: &Device, rows: usize, columns: usize| {
+        let of = |dtype, shape: &[usize], seed| floats(device, dtype, shape.to_vec(), 1.0, seed);
+        let x = of(DType::F16, &[rows, columns], 1);
+        let y = of(DType::BF16, &[2, rows, columns], 2);
+        vec![
+            exact("along", &x + of(DType::F16, &[columns], 3)),
+            exact("across", &x * of(DType::F16, &[rows, 1], 4)),
+            exact("both", y.maximum(of(DType::BF16, &[rows, 1], 5)) * of(DType::BF16, &[2, 1, columns], 6)),
+            exact("wide", (&y * 2.0).cast(DType::F32) + of(DType::F32, &[columns], 7)),
+        ]
+    };
+    for output in &build(&Device::cpu(), 4096, 1001)[..2] {
+        let source = output.tensor().compile_for(&Target::cuda("sm_90")).unwrap().source();
+        assert!(source.contains("vec=8") && source.contains("(const uint4*)(in0"), "{source}");
+    }
+    // Lines that vectors fit stay lines.
+    let source =
+        build(&Device::cpu(), 64, 1000)[0].tensor().compile_for(&Target::cuda("sm_90")).unwrap().source();
+    assert!(source.contains("vec=8") && !source.contains("% 1000u]"), "{source}");
+    for (rows, columns) in [(5, 33), (1, 7), (17, 1001)] {
+        check_fused(&format!("{rows} lines of {columns}"), |device| build(device, rows, columns));
+    }
 }

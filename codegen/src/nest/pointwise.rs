@@ -1,5 +1,7 @@
 //! Kernels whose every thread computes its own results: elementwise chains and window reductions.
 
+use std::borrow::Cow;
+
 use super::accumulate::{for_lanes, mul_add};
 use super::emitter::Emitter;
 use super::loops::stepping;
@@ -11,7 +13,7 @@ use crate::Language;
 use crate::Refusal;
 use crate::index::{Atom, AxisId, Bound, IndexExpr};
 use crate::ir::{AxisKind, Kernel, Store, ValueOp};
-use crate::schedule::{Launch, PointwiseSchedule};
+use crate::schedule::{Launch, PointwiseSchedule, flattened};
 
 pub(super) fn build(
     kernel: &Kernel,
@@ -21,13 +23,23 @@ pub(super) fn build(
     let map = kernel.axes_of_kind(AxisKind::Map);
     let (body, launch, kernel) = match language {
         Language::Cuda => {
-            let vectorised = split_lanes(kernel, map.last().copied(), schedule.vector);
-            let body = cuda(kernel, &vectorised, &map, schedule)?;
             let launch = Launch {
                 per_block: u64::from(schedule.threads) * u64::from(schedule.vector),
                 block: [schedule.threads, 1, 1],
                 ..super::passes::launch_over(kernel, &map)
             };
+            // Vectors that no line is a multiple of go across lines.
+            let is_across = |&axis: &AxisId| !kernel.axis(axis).extent.is_multiple_of(schedule.vector.into());
+            let flat = match map.as_slice() {
+                [_, .., last] if is_across(last) => flattened(kernel),
+                _ => None,
+            };
+            let (kernel, map) = match flat {
+                Some((flat, axis)) => (Cow::Owned(flat), vec![axis]),
+                None => (Cow::Borrowed(kernel), map),
+            };
+            let vectorised = split_lanes(&kernel, map.last().copied(), schedule.vector);
+            let body = cuda(&kernel, &vectorised, &map, schedule)?;
             (body, launch, vectorised)
         }
         Language::C => {

@@ -1,6 +1,7 @@
 //! Choosing a schedule from the kernel's shape and the target's figures.
 
 use super::columns::columns;
+use super::depth::flattened;
 use super::facts::{
     Figures, SHORTEST_COLUMNS, THREADS, cooperative, extent_of, largest_power_of_two_divisor, loads_below,
 };
@@ -13,6 +14,9 @@ use super::{Contraction, PointwiseSchedule, RowContraction, Scatters, Schedule, 
 use crate::index::{Atom, AxisId, IndexExpr};
 use crate::ir::{AxisKind, Kernel, Value, ValueId, ValueOp};
 use crate::{Language, Refusal};
+
+/// Bytes of elements that threads should not read one by one.
+const NARROW: u64 = 2;
 
 /// Register values that the unrolled loops of one thread may load.
 const LOADS_PER_THREAD: u64 = 64;
@@ -117,6 +121,13 @@ fn pointwise_vector(kernel: &Kernel) -> u32 {
     let mut vector = Sizes::along(kernel, &[inner]).vector();
     if map.len() > 1 {
         vector = largest_power_of_two_divisor(kernel.axis(inner).extent, vector);
+        // Lines of an odd length are one with what is broadcast along them read element by element: single numbers of 16 bits
+        // are a small part of an access.
+        if vector == 1
+            && let Some(vector) = vector_across_lines(kernel)
+        {
+            return vector;
+        }
     }
     let window: u64 =
         kernel.axes_of_kind(AxisKind::Reduce).iter().map(|&axis| kernel.axis(axis).extent).product();
@@ -129,6 +140,13 @@ fn pointwise_vector(kernel: &Kernel) -> u32 {
         vector /= 2;
     }
     vector as u32
+}
+
+/// The vector of an elementwise kernel as one line, where some of its elements are narrow.
+fn vector_across_lines(kernel: &Kernel) -> Option<u32> {
+    let (flat, axis) = flattened(kernel)?;
+    let sizes = Sizes::along(&flat, &[axis]);
+    sizes.narrowest().is_some_and(|bytes| bytes <= NARROW).then(|| sizes.vector() as u32)
 }
 
 /// Whether the loads below a reduction are mostly consecutive along its axes.

@@ -50,7 +50,7 @@ pub use contraction::ContractionSchedule;
 pub(crate) use contraction::{Contraction, Product, consecutive_along};
 pub(crate) use contraction_cuda::{LEAST_STAGES_OF_GROUPS, is_copied};
 pub use contraction_cuda::{ProductSchedule, Unit};
-pub(crate) use depth::with_one_depth;
+pub(crate) use depth::{flattened, with_one_depth};
 pub use exact::is_exact;
 pub(crate) use facts::UNROLLED_OPERATIONS;
 pub use facts::{COLUMN_SPLIT_LENGTH, Figures, Matrices, SPLIT_LENGTH, STACK_BYTES, cooperative};

@@ -51,6 +51,11 @@ impl Sizes {
         Sizes { stores: Vec::new(), ..Sizes::along(kernel, axes) }
     }
 
+    /// Of the narrowest elements that are consecutive.
+    pub(super) fn narrowest(&self) -> Option<u64> {
+        self.narrowest
+    }
+
     pub(super) fn widest(&self) -> u64 {
         self.loads.iter().chain(&self.stores).max().copied().unwrap_or(4)
     }
