@@ -329,3 +329,14 @@ fn another_batch_size_is_no_other_kernel_of_tiles() {
         others.iter().for_each(|&rows| assert_eq!(text(rows), text_of, "{rows} rows"));
     }
 }
+
+/// What is known of whole tiles is not asked as it runs.
+#[test]
+fn whole_tiles_have_no_conditions() {
+    let of = |seed| floats(&Device::cpu(), DType::F32, [512, 512], 1.0, seed);
+    let source = of(1).matmul(of(2)).compile_for(&Target::cuda("sm_90")).unwrap().source();
+    assert!(source.contains("contraction(tile="), "{source}");
+    for condition in [" % 1u", " / 1u", "row < ", "if (column < "] {
+        assert_eq!(source.contains(condition), condition == "row < ", "{condition}: {source}");
+    }
+}

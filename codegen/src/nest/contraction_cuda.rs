@@ -18,13 +18,14 @@ use super::accumulate::{mul_add, set};
 use super::contraction_cpu::ceil;
 use super::emitter::Emitter;
 use super::loops::counting;
-use super::passes::launch_of_parts;
+use super::passes::{launch_items, launch_of_parts};
 use super::pointwise::{lanes_and_stores, split_lanes};
 use super::split::{Arrivals, all_parts, own_part, with_arrivals};
 use super::stmt::Arithmetic::{Add, Div, Less, Min, Mul, Rem, Sub};
 use super::stmt::{Builtin, Expr, LoopHint, ProductStep, Stmt, Type};
 use super::variable::Var;
 use super::{Function, INDEX, Nest, Workspace};
+use crate::index::AxisId;
 use crate::ir::{Kernel, Store, ValueOp};
 use crate::schedule::{Contraction, Launch, Lift, ProductSchedule, Unit, with_one_depth};
 use crate::{Language, ReduceOp, Refusal};
@@ -464,7 +465,8 @@ impl<'k> Writer<'k> {
             let row = mul_add(self.row_group(), layout.row_steps[0], own);
             emitter.bind(self.v.row, INDEX, self.v.row0.then(Add, row));
             let is_row = self.v.row.then(Less, emitter.positions(rows));
-            self.guarded(emitter, is_row, |emitter| {
+            let is_row = (!self.fills(rows, self.plan.schedule.rows)).then_some(is_row);
+            emitter.under(is_row, |emitter| {
                 emitter.unflatten(self.v.row, rows, 1);
                 emitter.open(&[], false);
                 match *vector {
@@ -480,6 +482,13 @@ impl<'k> Writer<'k> {
             loops(emitter, self.v.i, layout.rows[1]);
             loops(emitter, self.v.m, layout.rows[0]);
         });
+    }
+
+    /// Whether the rows or columns are whole tiles, as the text knows: then all of a block's are some of them.
+    fn fills(&self, axes: &[AxisId], tile: u32) -> bool {
+        let kernel = self.plan.flat;
+        !axes.iter().any(|&axis| kernel.axis(axis).is_argument)
+            && launch_items(kernel, axes).is_multiple_of(tile.into())
     }
 
     /// Groups of columns whose sums are in one vector of results: several where lanes have exchanged theirs.
@@ -500,7 +509,8 @@ impl<'k> Writer<'k> {
         let own = mul_add(group.clone(), layout.column_step * self.vectors() / vector, own);
         emitter.bind(self.v.column, INDEX, self.v.column0.then(Div, of.clone()).then(Add, own));
         let is_column = self.v.column.then(Less, emitter.positions(columns).then(Div, of));
-        self.guarded(emitter, is_column, |emitter| {
+        let is_column = (!self.fills(columns, self.plan.schedule.columns)).then_some(is_column);
+        emitter.under(is_column, |emitter| {
             emitter.unflatten(self.v.column, columns, *vector);
             let [of_group, of_row, of_columns] = layout.sum_steps;
             let row = mul_add(self.row_group(), of_group, self.v.i.then(Mul, of_row));

@@ -19,6 +19,8 @@ impl Expr {
             (Arithmetic::Add | Arithmetic::Sub, _, Expr::Int(0)) => self,
             (Arithmetic::Mul | Arithmetic::Div, _, Expr::Int(1)) => self,
             (Arithmetic::Mul, Expr::Int(1), _) => other,
+            (Arithmetic::Rem, _, Expr::Int(1)) => Expr::Int(0),
+            (Arithmetic::Mul, Expr::Int(0), _) | (Arithmetic::Mul, _, Expr::Int(0)) => Expr::Int(0),
             (Arithmetic::Mul, Expr::Int(a), Expr::Int(b)) => Expr::Int(a.saturating_mul(*b)),
             (Arithmetic::Sub, Expr::Int(a), Expr::Int(b)) if a >= b => Expr::Int(a - b),
             (Arithmetic::Div, Expr::Int(a), Expr::Int(b)) if *b > 0 => Expr::Int(a / b),

@@ -220,8 +220,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether a choice between what is loaded under that condition and zero is the load: what it leaves out is zero. In C
-    /// vectors are chosen by calls, which no compiler sees through.
+    /// Whether a choice between what is loaded under that condition and zero is the load: what it leaves out is zero.
     fn is_guarded_already(&self, condition: ValueId, a: ValueId, b: ValueId) -> bool {
         let is_zero = |id: ValueId| match self.kernel.value(id).op {
             ValueOp::Literal(scalar) => scalar == Scalar::from_i64(self.kernel.value(a).dtype, 0),
@@ -231,7 +230,7 @@ impl Emitter<'_> {
             ValueOp::Load { guard, .. } => guard == Some(condition),
             _ => false,
         };
-        self.language == Language::C && is_guarded && is_zero(b) && !self.staged.contains_key(&a)
+        is_guarded && is_zero(b) && !self.staged.contains_key(&a)
     }
 
     /// Whether a thread divides element after element of a row by what is the same for the row.
