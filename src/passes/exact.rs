@@ -8,6 +8,11 @@ use half::{bf16, f16};
 use crate::{BinaryOp, DType, Scalar, UnaryOp};
 use lazuli_codegen::Meaning;
 
+/// Whether there is an exact result for some values of the dtype at all. If not, values need not be looked at.
+pub(super) fn is_defined<N, S, T>(meaning: Option<Meaning<N, S, T>>, dtype: DType) -> bool {
+    !dtype.is_float() || matches!(meaning, Some(Meaning::Exact(_) | Meaning::Test(_)))
+}
+
 pub(super) fn unary(op: UnaryOp, x: Scalar) -> Option<Scalar> {
     if op == UnaryOp::Bitcast {
         // Literals print every NaN as the same one, whose bits would be others.
