@@ -41,7 +41,7 @@ pub(crate) fn source<'a>(text: &'a str, architecture: &str) -> Cow<'a, str> {
 }
 
 /// Whether nothing in the machine code of a kernel reads memory before the wait. Loads of what a kernel only reads are free to move
-/// in what the compiler knows, so this is checked of the code.
+/// in what the compiler knows, so this is asked of the code of each: one that reads first is launched when all before it has ended.
 pub(crate) fn waits_first(code: &[u8]) -> bool {
     /// The low 12 bits of instructions, as of sm_90 to sm_120: `ACQBULK`, and `LD`, `LDG` and `LDGSTS`.
     const WAIT: u16 = 0x82e;
@@ -62,6 +62,21 @@ mod tests {
         let expected = expected.replace("b() {\n", &format!("b() {{{WAIT}\n"));
         assert_eq!(source(&text, "sm_90"), expected);
         assert_eq!(source(&text, "sm_89"), text);
+    }
+
+    #[test]
+    fn a_kernel_that_reads_first_does_not_wait_first() {
+        let code = |operations: &[u16]| -> Vec<u8> {
+            operations
+                .iter()
+                .flat_map(|operation| [*operation, 0, 0, 0, 0, 0, 0, 0])
+                .flat_map(u16::to_le_bytes)
+                .collect()
+        };
+        // `MOV`, `ACQBULK`, `LDG`: the upper four bits are a predicate.
+        assert!(waits_first(&code(&[0x7202, 0x782e, 0x7981])));
+        assert!(!waits_first(&code(&[0x7202, 0x7981, 0x782e])));
+        assert!(!waits_first(&code(&[0x7202])));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use lazuli_codegen::schedule::TensorMap;
 use smallvec::SmallVec;
 
 use super::{CudaDevice, CudaStream};
-use crate::runtime::cuda::cubin;
+use crate::runtime::cuda::{cubin, dependent_launch};
 use crate::runtime::tiles::{MapWords, Tiles};
 use crate::{Error, Result};
 
@@ -149,20 +149,25 @@ impl CudaDevice {
             });
         }
         let failed = |error| self.failed(&operation, error);
+        // What the driver makes of PTX is not known here.
+        let waits_first = |name: &str| {
+            waits && ptx.is_none() && cubin::code(code, name).is_some_and(dependent_launch::waits_first)
+        };
+        let early: Vec<bool> = functions.iter().map(|name| waits_first(name)).collect();
         let code = ptx.map_or_else(|| Ptx::from_binary(code.to_vec()), Ptx::from_src);
         let module = self.context.load_module(code).map_err(failed)?;
-        let load = |name: &&str| {
+        let load = |(name, begins_early): (&&str, bool)| {
             let function = module.load_function(name).map_err(failed)?;
             let static_bytes = u32::try_from(function.shared_size_bytes().map_err(failed)?).unwrap_or(0);
             Ok(CudaKernel {
                 function,
                 name: (*name).to_owned(),
                 shared_limit: Mutex::new(DEFAULT_SHARED_BYTES.saturating_sub(static_bytes)),
-                begins_early: waits && self.has_launch_attributes,
+                begins_early: begins_early && self.has_launch_attributes,
                 device: Arc::clone(self),
             })
         };
-        functions.iter().map(load).collect()
+        functions.iter().zip(early).map(load).collect()
     }
 
     /// Starts a kernel on a stream and does not wait for it. A grid without blocks is nothing to do.
