@@ -35,6 +35,9 @@ const MOST_OF_THREAD: u64 = 32;
 const LEAST_PART: u64 = 128;
 const LEAST_OF_THREAD: u64 = 8;
 
+/// Elements of columns that are divided at all: results of others can no longer be in their kernel.
+const LEAST_DIVIDED: u64 = 3 * LEAST_PART;
+
 /// Elements of a column that a thread should have at least.
 const LEAST_TERMS: u64 = 4;
 
@@ -91,7 +94,7 @@ fn on_cuda(kernel: &Kernel, axes: &[AxisId], figures: &Figures) -> ColumnSchedul
         // Few columns: threads beyond the last one would be idle.
         let threads_x = columns.div_ceil(vector).next_power_of_two().min(32);
         let least = (LEAST_OF_THREAD * u64::from(THREADS) / threads_x).min(LEAST_PART);
-        let splits = match blocks * 2 < full && length >= 4 * least {
+        let splits = match blocks * 2 < full && length >= LEAST_DIVIDED {
             true => (full / blocks.max(1)).clamp(1, length / least).min(256),
             false => 1,
         };
