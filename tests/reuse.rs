@@ -11,8 +11,8 @@ use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lazuli::{
-    DType, Device, Fusion, PadMode, Reduction, ScanOrder, Settings, Stats, Target, Tensor, s, scan, stats,
-    with_fusion,
+    DType, Device, Fusion, PadMode, Reduction, ScanOrder, Settings, Stats, Target, Tensor, iterate, s, scan,
+    stats, with_fusion,
 };
 use programs::{CALLS, Data, GROWING, GROWING_INSIDE, JOINING, NUMBERS, PROGRAMS, Program, number};
 
@@ -575,6 +575,28 @@ fn few_kernels_serve_scans_of_every_length() {
     let [(_, of_40), (compiled, of_80)] = [40, 80].map(run);
     assert!(compiled <= MOST_KERNELS as u64, "{compiled} kernels");
     assert!(of_80 <= of_40 * 2, "{of_40} launches of 40 steps, {of_80} of 80");
+}
+
+/// The same of steps that are only counted.
+#[test]
+fn few_kernels_serve_every_number_of_steps() {
+    let _alone = alone();
+    let w = ramp(&Device::cpu(), &[5, 5]) * 0.01;
+    w.eval().unwrap();
+    let run = |steps: usize| {
+        let before = stats();
+        let ([_], [all]) = iterate(steps, [Tensor::ones([2, 5], DType::F32)], |[h], _| {
+            let h = h.matmul(&w).tanh();
+            ([h.clone()], [h])
+        });
+        all.sum(..).eval().unwrap();
+        stats().kernels_compiled + stats().disk_hits - before.kernels_compiled - before.disk_hits
+    };
+    for steps in [4, 5, 9, 30] {
+        run(steps);
+    }
+    let compiled = run(40) + run(80);
+    assert!(compiled <= MOST_KERNELS as u64, "{compiled} kernels");
 }
 
 /// A function is recorded once: how many parts it joins does not change, whoever joins others at that line.

@@ -105,7 +105,8 @@ const STEADY: u32 = 8;
 fn is_another(call: Call, number: usize) -> bool {
     static LINES: Mutex<Option<FxHashMap<SourceLocation, Joined>>> = Mutex::new(None);
     // Of operations that are made of joins, each has numbers of its own; the results of a scan's steps are as many as these.
-    let joins = ["cat", "stack", "hstack", "vstack", "dstack", "column_stack", "scan", "scan_with"];
+    let joins =
+        ["cat", "stack", "hstack", "vstack", "dstack", "column_stack", "scan", "scan_with", "iterate"];
     if !joins.contains(&call.name()) {
         return false;
     }
