@@ -48,6 +48,21 @@ fn every_seed_pipeline_has_its_kernels_and_no_more() {
     }
 }
 
+/// Launching one is then hidden behind the end of the kernel before it.
+#[cfg(feature = "cuda")]
+#[test]
+fn kernels_of_the_seeds_wait_before_they_read() {
+    for seed in SEEDS {
+        let program = compile_for(&(seed.record)(64), &Target::cuda("sm_90")).unwrap();
+        for kernel in program.kernels() {
+            match lazuli::nvrtc::compile(kernel.source(), &[kernel.name()], "sm_90", true) {
+                Ok(infos) => assert!(infos[0].waits_first, "{}:\n{}", seed.name, kernel.source()),
+                Err(error) => return workloads::matrix::unchecked(&error.to_string()).unwrap(),
+            }
+        }
+    }
+}
+
 #[test]
 fn nothing_on_the_cpu_but_random_numbers_is_left_to_a_vectoriser() {
     for seed in SEEDS.iter().filter(|seed| seed.name != "noise") {

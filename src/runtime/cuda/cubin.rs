@@ -5,6 +5,8 @@ use object::LittleEndian;
 use object::read::elf::ElfFile64;
 use object::read::{Object, ObjectSection, ObjectSymbol, SymbolIndex};
 
+use super::dependent_launch;
+
 /// `EIATTR_REGCOUNT`: the registers of a kernel.
 const ATTRIBUTE_REGISTERS: u8 = 0x2f;
 /// `EIATTR_FRAME_SIZE`: the stack frame of a kernel.
@@ -40,6 +42,9 @@ pub struct CubinInfo {
     pub static_shared_bytes: u32,
     /// Instructions, in bytes.
     pub code_bytes: u64,
+    /// Whether it waits for the kernel before it, and reads nothing before: then it may be launched before that one has ended. So
+    /// do devices of compute capability 9.0 and later have kernels; texts by themselves do not wait.
+    pub waits_first: bool,
 }
 
 impl CubinInfo {
@@ -51,6 +56,7 @@ impl CubinInfo {
             spill_bytes: self.spill_bytes.max(other.spill_bytes),
             static_shared_bytes: self.static_shared_bytes.max(other.static_shared_bytes),
             code_bytes: self.code_bytes + other.code_bytes,
+            waits_first: self.waits_first && other.waits_first,
         }
     }
 }
@@ -87,6 +93,7 @@ pub(crate) fn inspect(cubin: &[u8], kernel_name: &str) -> Option<CubinInfo> {
         spill_bytes: stack_bytes,
         static_shared_bytes: u32::try_from(shared).ok()?,
         code_bytes: text.size(),
+        waits_first: text.data().is_ok_and(dependent_launch::waits_first),
     })
 }
 
