@@ -89,14 +89,15 @@ impl DType {
         }
     }
 
-    /// The float of an integer's size, and the signed integer of a float's, where registers hold both.
+    /// What the bits of registers of this dtype are seen as by a bit cast: the signed integer of a float's size, and the float of an
+    /// integer's; `None` for dtypes that have no other of their size to compute with.
     ///
     /// ```
     /// use lazuli_codegen::DType;
-    /// assert_eq!(DType::F32.other_kind(), Some(DType::I32));
-    /// assert_eq!((DType::I64.other_kind(), DType::F16.other_kind()), (Some(DType::F64), None));
+    /// assert_eq!(DType::F32.bitcast(), Some(DType::I32));
+    /// assert_eq!((DType::I64.bitcast(), DType::F16.bitcast()), (Some(DType::F64), None));
     /// ```
-    pub const fn other_kind(self) -> Option<DType> {
+    pub const fn bitcast(self) -> Option<DType> {
         match self {
             DType::F32 => Some(DType::I32),
             DType::I32 => Some(DType::F32),

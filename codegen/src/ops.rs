@@ -129,12 +129,12 @@ macro_rules! scalar_operations {
     (@accepts Floats $dtype:ident) => { $dtype.is_float() };
     (@accepts Bits $dtype:ident) => { !$dtype.is_float() };
     (@accepts Integers $dtype:ident) => { $dtype.is_int() };
-    (@accepts Words $dtype:ident) => { $dtype.other_kind().is_some() };
+    (@accepts Bitcasts $dtype:ident) => { $dtype.bitcast().is_some() };
     (@accepts Bool $dtype:ident) => { matches!($dtype, $crate::DType::Bool) };
     (@result Same $dtype:ident) => { $dtype };
     (@result Bool $dtype:ident) => { $crate::DType::Bool };
-    (@result OtherKind $dtype:ident) => {
-        match $dtype.other_kind() {
+    (@result Bitcast $dtype:ident) => {
+        match $dtype.bitcast() {
             Some(other) => other,
             None => $dtype,
         }
@@ -169,8 +169,8 @@ impl UnaryOp {
             return None;
         }
         let result = self.result(dtype);
-        // Nothing but bits is of the other kind.
-        if dtype.other_kind() == Some(result) {
+        // No other operation has the dtype of its bits as its result's.
+        if dtype.bitcast() == Some(result) {
             return Some(Scalar::from_bits(result, x.to_bits()));
         }
         if !dtype.is_float() {

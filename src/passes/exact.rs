@@ -8,8 +8,16 @@ use half::{bf16, f16};
 use crate::{BinaryOp, DType, Scalar, UnaryOp};
 use lazuli_codegen::Meaning;
 
-/// Whether there is an exact result for some values of the dtype at all. If not, values need not be looked at.
-pub(super) fn is_defined<N, S, T>(meaning: Option<Meaning<N, S, T>>, dtype: DType) -> bool {
+/// Whether some values of the dtype have an exact result. If none has, values need not be looked at.
+pub(super) fn has_unary(op: UnaryOp, dtype: DType) -> bool {
+    op == UnaryOp::Bitcast || has_exact(op.floats(), dtype)
+}
+
+pub(super) fn has_binary(op: BinaryOp, dtype: DType) -> bool {
+    has_exact(op.floats(), dtype)
+}
+
+fn has_exact<N, S, T>(meaning: Option<Meaning<N, S, T>>, dtype: DType) -> bool {
     !dtype.is_float() || matches!(meaning, Some(Meaning::Exact(_) | Meaning::Test(_)))
 }
 

@@ -5,9 +5,9 @@ use std::cell::Cell;
 
 use super::exact;
 use super::rule::{Rule, Site, Step, rewrite};
+use crate::Scalar;
 use crate::graph::Graph;
 use crate::graph::op::{Constant, ConstantRole, Op, View};
-use crate::{Scalar, UnaryOp};
 
 thread_local! {
     /// Whether something was computed from an argument since somebody asked.
@@ -65,7 +65,7 @@ fn empty(site: &mut Site<'_>) -> Option<Step> {
 
 fn unary(site: &mut Site<'_>) -> Option<Step> {
     let Op::Unary(op) = site.node.op else { return None };
-    if !exact::is_defined(op.floats(), site.splat(0)?.value.dtype()) && op != UnaryOp::Bitcast {
+    if !exact::has_unary(op, site.splat(0)?.value.dtype()) {
         return None;
     }
     let x = looked_at(site, 0)?;
@@ -74,7 +74,7 @@ fn unary(site: &mut Site<'_>) -> Option<Step> {
 
 fn binary(site: &mut Site<'_>) -> Option<Step> {
     let Op::Binary(op) = site.node.op else { return None };
-    if !exact::is_defined(op.floats(), site.splat(0)?.value.dtype()) {
+    if !exact::has_binary(op, site.splat(0)?.value.dtype()) {
         return None;
     }
     site.splat(1)?;
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
     use crate::graph::sketch::Sketch;
     use crate::graph::text::{Locations, text};
-    use crate::{BinaryOp, DType};
+    use crate::{BinaryOp, DType, UnaryOp};
 
     #[test]
     fn chains_of_constants_fold_in_one_pass_and_keep_the_stronger_role() {

@@ -4,7 +4,7 @@ use super::{Helpers, function, library, narrowed, needs_wrapping, one, zero};
 use crate::{DType, Language, UnaryOp};
 
 /// The text of `op` applied to `x`, a value of compute type `dtype` that the operation accepts. `IsNan`, `IsInf` and
-/// `IsFinite` give a `Bool`, `Bitcast` the other kind of value, every other operation a value of `dtype`.
+/// `IsFinite` give a `Bool`, `Bitcast` a value of `dtype.bitcast()`, every other operation a value of `dtype`.
 ///
 /// In CUDA C the transcendental functions are the language's own; in C they are helpers that vectorise, but for few.
 pub fn unary(language: Language, op: UnaryOp, dtype: DType, x: &str, helpers: &mut Helpers) -> String {

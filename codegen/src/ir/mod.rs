@@ -233,6 +233,13 @@ pub enum ValueOp {
     },
 }
 
+impl ValueOp {
+    /// Whether it is computed of its operands' values at the same position, and of nothing else.
+    pub(crate) fn is_elementwise(&self) -> bool {
+        matches!(self, ValueOp::Unary(..) | ValueOp::Binary(..) | ValueOp::Select(..) | ValueOp::Cast(..))
+    }
+}
+
 /// A value of the algorithm: one for every position of its axes.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Value {

@@ -9,7 +9,7 @@ use super::stmt::Expr;
 use super::variable::Var;
 use crate::Language;
 use crate::index::AxisId;
-use crate::ir::{Kernel, ValueId, ValueOp};
+use crate::ir::{Kernel, ValueId};
 use crate::ops::MAXIMUM;
 use crate::schedule::{Launch, WorkItems};
 pub(super) use crate::schedule::{Pass, Plan};
@@ -77,7 +77,7 @@ impl Pass {
         let mut invariants: Vec<ValueId> = swept
             .flat_map(|id| kernel.operands(&kernel.value(id).op))
             .chain(stored())
-            .filter(|&id| is_same(id) && is_computed(&kernel.value(id).op) && !emitter.is_defined(id))
+            .filter(|&id| is_same(id) && kernel.value(id).op.is_elementwise() && !emitter.is_defined(id))
             .collect();
         invariants.sort_unstable();
         invariants.dedup();
@@ -97,11 +97,6 @@ impl Pass {
     ) -> Vec<Accumulator> {
         declare(&self.reductions, emitter, kernel, lanes)
     }
-}
-
-/// Whether a value is what an operation computes: no number, and nothing of memory.
-fn is_computed(op: &ValueOp) -> bool {
-    matches!(op, ValueOp::Unary(..) | ValueOp::Binary(..) | ValueOp::Select(..) | ValueOp::Cast(..))
 }
 
 fn declare(

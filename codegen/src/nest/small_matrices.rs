@@ -336,18 +336,13 @@ fn is_costly(kernel: &Kernel, axis: AxisId) -> bool {
 fn is_plain(kernel: &Kernel, op: &ValueOp) -> bool {
     match op {
         ValueOp::Load { index, guard: None, .. } => kernel.computed_axes(index).is_empty(),
-        ValueOp::Literal(_)
-        | ValueOp::Argument(_)
-        | ValueOp::Unary(..)
-        | ValueOp::Binary(..)
-        | ValueOp::Select(..)
-        | ValueOp::Cast(..) => true,
+        ValueOp::Literal(_) | ValueOp::Argument(_) => true,
         ValueOp::Reduce { op, axes, position: None, .. } => {
             let extents = axes.iter().map(|&axis| kernel.axis(axis).extent);
             op.is_plain()
                 && axes.iter().all(|&axis| !kernel.axis(axis).is_argument)
                 && (1..=MOST_POSITIONS).contains(&extents.product())
         }
-        _ => false,
+        op => op.is_elementwise(),
     }
 }

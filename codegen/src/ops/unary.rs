@@ -120,8 +120,8 @@ scalar_operations! {
     Not = "not", Bool -> Same { cost: 1.0, spelling: Own, integers: |x| i64::from(x == 0) }
     /// Bitwise complement of an integer.
     BitNot = "bitnot", Integers -> Same { cost: 1.0, spelling: Own, integers: |x| !x }
-    /// The same bits as a number of the other kind: of a float as the signed integer of its size, and back.
-    Bitcast = "bitcast", Words -> OtherKind { cost: 1.0, spelling: Own }
+    /// The same bits as a number of another dtype: of a float as the signed integer of its size, and back.
+    Bitcast = "bitcast", Bitcasts -> Bitcast { cost: 1.0, spelling: Own }
     /// `Bool`: whether x is NaN.
     IsNan = "isnan", Floats -> Bool { cost: 1.0, spelling: Own, floats: Test(f64::is_nan) }
     /// `Bool`: whether x is ±infinity.

@@ -54,13 +54,8 @@ pub(crate) fn flattened(kernel: &Kernel) -> Option<(Kernel, AxisId)> {
     let map = kernel.axes_of_kind(AxisKind::Map);
     let is_plain = |value: &Value| match &value.op {
         ValueOp::Load { index, guard: None, .. } => kernel.computed_axes(index).is_empty(),
-        ValueOp::Literal(_)
-        | ValueOp::Argument(_)
-        | ValueOp::Unary(..)
-        | ValueOp::Binary(..)
-        | ValueOp::Select(..)
-        | ValueOp::Cast(..) => true,
-        _ => false,
+        ValueOp::Literal(_) | ValueOp::Argument(_) => true,
+        op => op.is_elementwise(),
     };
     let is_argument = |&axis: &AxisId| kernel.axis(axis).is_argument;
     if map.len() < 2 || map[1..].iter().any(is_argument) || !kernel.values.iter().all(is_plain) {

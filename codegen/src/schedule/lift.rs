@@ -42,7 +42,7 @@ impl Sides {
         let (mut rows, mut columns) = (AxisSet::new(), AxisSet::new());
         for id in kernel.down_from([operand]) {
             let value = kernel.value(id);
-            if !is_elementwise(&value.op) {
+            if !value.op.is_elementwise() {
                 let side = if value.axes.contains(&column) { &mut columns } else { &mut rows };
                 side.extend(value.axes.iter().filter(|axis| !depth.contains(axis)));
             }
@@ -59,10 +59,6 @@ impl Sides {
     }
 }
 
-fn is_elementwise(op: &ValueOp) -> bool {
-    matches!(op, ValueOp::Unary(..) | ValueOp::Binary(..) | ValueOp::Select(..) | ValueOp::Cast(..))
-}
-
 /// The factors of what is combined over some axes: the largest expressions that vary over the rows alone or over the columns
 /// alone, one of each. `None` if there are others, or if the rest is not cheap.
 pub(super) fn lifted(kernel: &Kernel, operand: ValueId, depth: &[AxisId], column: AxisId) -> Option<Lifted> {
@@ -73,7 +69,7 @@ pub(super) fn lifted(kernel: &Kernel, operand: ValueId, depth: &[AxisId], column
     let mut pending = vec![operand];
     while let Some(id) = pending.pop() {
         match sides.has(kernel, id) {
-            (true, true) if !is_elementwise(&kernel.value(id).op) => return None,
+            (true, true) if !kernel.value(id).op.is_elementwise() => return None,
             (true, true) => {
                 if seen.insert(id) {
                     cost += operations(kernel, id);
@@ -123,7 +119,7 @@ impl AtMostOnce {
         while self.0.len() > 1 {
             let (place, &last) = self.0.iter().enumerate().max_by_key(|(_, id)| **id)?;
             self.0.swap_remove(place);
-            if !is_elementwise(&kernel.value(last).op) {
+            if !kernel.value(last).op.is_elementwise() {
                 return None;
             }
             for operand in kernel.operands(&kernel.value(last).op) {

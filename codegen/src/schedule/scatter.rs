@@ -32,6 +32,21 @@ pub struct ScatterSchedule {
     pub splits: u32,
 }
 
+impl ScatterSchedule {
+    /// A block looks at all elements, one after the other, and combines those of its positions in memory.
+    const PLAIN: ScatterSchedule = ScatterSchedule {
+        positions: 0,
+        columns: 0,
+        warps: 1,
+        collected: 0,
+        is_local: false,
+        lists: 0,
+        is_sparse: false,
+        is_atomic: false,
+        splits: 1,
+    };
+}
+
 /// Elements of a part on the CPU, each of whose results is added up one by one.
 pub const SCATTER_SPLIT_LENGTH: u64 = 1 << 14;
 
@@ -173,11 +188,8 @@ pub(super) fn scatter(
                 true => ScatterSchedule {
                     positions: extents.positions,
                     columns: extents.columns,
-                    warps: 1,
-                    collected: 0,
-                    splits: 1,
                     is_atomic: true,
-                    ..schedule
+                    ..ScatterSchedule::PLAIN
                 },
                 false => schedule,
             }
@@ -226,17 +238,7 @@ impl Extents {
         let most = if by_column { 1 } else { (columns / LOOKED_AT).max(1) };
         let ranges = wanted.min(most).min(self.positions.div_ceil(16));
         let positions = self.positions.div_ceil(ranges);
-        ScatterSchedule {
-            positions,
-            columns,
-            warps: 1,
-            collected: 0,
-            is_local: false,
-            lists: 0,
-            is_sparse: false,
-            is_atomic: false,
-            splits: splits as u32,
-        }
+        ScatterSchedule { positions, columns, splits: splits as u32, ..ScatterSchedule::PLAIN }
     }
 
     /// Blocks that have lists of their elements, where there are many blocks.
@@ -256,13 +258,9 @@ impl Extents {
         is_worth_it.then_some(ScatterSchedule {
             positions,
             columns,
-            warps: 1,
-            collected: 0,
             is_local: true,
             lists: u32::try_from(parts).ok()?,
-            is_sparse: false,
-            is_atomic: false,
-            splits: 1,
+            ..ScatterSchedule::PLAIN
         })
     }
 
@@ -274,13 +272,8 @@ impl Extents {
         is_few.then_some(ScatterSchedule {
             positions: self.positions,
             columns,
-            warps: 1,
-            collected: 0,
-            is_local: false,
-            lists: 0,
             is_sparse: true,
-            is_atomic: false,
-            splits: 1,
+            ..ScatterSchedule::PLAIN
         })
     }
 
@@ -299,17 +292,7 @@ impl Extents {
         let reads = self.elements.saturating_mul(ranges).saturating_mul(tiles);
         let is_cheap =
             reads.saturating_mul(4) <= self.positions.saturating_mul(self.columns).saturating_mul(bytes);
-        is_cheap.then_some(ScatterSchedule {
-            positions,
-            columns,
-            warps: 1,
-            collected: 0,
-            is_local: true,
-            lists: 0,
-            is_sparse: false,
-            is_atomic: false,
-            splits: 1,
-        })
+        is_cheap.then_some(ScatterSchedule { positions, columns, is_local: true, ..ScatterSchedule::PLAIN })
     }
 
     fn on_cuda(&self, bytes: u64, by_column: bool, figures: &Figures) -> ScatterSchedule {
@@ -330,11 +313,7 @@ impl Extents {
                 columns,
                 warps: 8,
                 collected: each as u32,
-                is_local: false,
-                lists: 0,
-                is_sparse: false,
-                is_atomic: false,
-                splits: 1,
+                ..ScatterSchedule::PLAIN
             };
             return self.split(schedule, 8 * LANES * each, by_column, figures);
         }
@@ -358,17 +337,7 @@ impl Extents {
         let warps = [8, 4, 2, 1].into_iter().filter(is_busy);
         let warps = warps.min_by(|&a, &b| seconds(a).total_cmp(&seconds(b))).unwrap_or(1);
         let positions = positions(warps);
-        let schedule = ScatterSchedule {
-            positions,
-            columns,
-            warps: warps as u32,
-            collected: 0,
-            is_local: false,
-            lists: 0,
-            is_sparse: false,
-            is_atomic: false,
-            splits: 1,
-        };
+        let schedule = ScatterSchedule { positions, columns, warps: warps as u32, ..ScatterSchedule::PLAIN };
         self.split(schedule, warps * per_step, by_column, figures)
     }
 
