@@ -1,5 +1,5 @@
 //! The first call of programs that make much text: each one in a process of its own with an empty kernel cache, so that
-//! it plans, compiles, loads and runs everything. `benches/README.md` says how to read the figures.
+//! it plans, compiles, loads and runs everything. `benches/notes/first_calls.md` says how to read the figures.
 //!
 //! ```text
 //! cargo bench --bench first_calls                    # all programs

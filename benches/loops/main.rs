@@ -1,5 +1,5 @@
-//! Loops whose steps are recorded one after the other, and evaluated at their end or in each step. `benches/README.md` says what
-//! the figures are.
+//! Loops whose steps are recorded one after the other, and evaluated at their end or in each step.
+//! `benches/notes/loops.md` says what the figures are.
 //!
 //! ```text
 //! cargo bench --bench loops                      # all programs, 10 and 100 steps

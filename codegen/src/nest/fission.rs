@@ -15,7 +15,7 @@ use crate::index::AxisId;
 use crate::ir::{AxisSet, BufferId, Kernel, Store, ValueId, ValueOp};
 use crate::schedule::operations;
 
-/// Elements of a stretch: a dozen arrays of them stay in the nearest cache. See benches/README.md.
+/// Elements of a stretch: a dozen arrays of them stay in the nearest cache. See benches/notes/vectors.md.
 pub(super) const TOGETHER: u64 = 256;
 
 /// Shorter loops are not worth it.

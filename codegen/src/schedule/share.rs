@@ -13,7 +13,7 @@ pub const NEAR: u64 = 4;
 
 /// Elements of a row that a core's own caches hold beside the results: a pass over so many finds what the one before has
 /// read. Up to here two passes of a CPU row, for the maximum and for the sum of exponentials below it, are faster than one
-/// that finds both: see benches/README.md.
+/// that finds both: see benches/notes/reductions.md.
 pub const NEAR_LENGTH: u64 = 1 << 14;
 
 /// Fewer rows, columns or terms of a contraction do not pay for packing its factors.
@@ -133,7 +133,7 @@ pub fn is_in_thread(positions: u64, is_window: impl FnOnce() -> bool) -> bool {
 }
 
 /// Along lines of a row that are shorter, windows are combined in the loop that uses them; along others in loops of their own before it, in
-/// lanes. In lines of 28 elements that took 2 to 3 times as long, in lines of 128 half as long: see benches/README.md.
+/// lanes. In lines of 28 elements that took 2 to 3 times as long, in lines of 128 half as long: see benches/notes/windows.md.
 pub const SHORTEST_WINDOWED_LINE: u64 = 64;
 
 /// Elements of a reduction that one thread may do by itself.

@@ -3,7 +3,7 @@
 //! A loop is one of vectors if all that is in it is: numbers at consecutive places of arrays or at every second one,
 //! operations on them, choices among them, and loops within it whose bounds are the same for all lanes. Any other stays a
 //! loop of numbers, and so do short loops, short integers in memory, and few operations on places far from each other, where a
-//! compiler's own vectors were the faster ones (`benches/README.md`). The last vector of a loop has as many lanes as are
+//! compiler's own vectors were the faster ones (`benches/notes/vectors.md`). The last vector of a loop has as many lanes as are
 //! left: loads and stores count them.
 
 mod folds;
@@ -46,7 +46,7 @@ const MASKED_DISTANCES: std::ops::RangeInclusive<i64> = 1..=4;
 const WORTH_FAR: f64 = 12.0;
 
 /// The same for a gather, an element at an index of each lane's own, which costs a loop of numbers less. A select whose condition is data is a
-/// branch there, mispredicted as often as not (`benches/README.md`).
+/// branch there, mispredicted as often as not (`benches/notes/scatters.md`).
 const WORTH_GATHERED: f64 = 5.0;
 const OF_SELECT: f64 = 3.0;
 

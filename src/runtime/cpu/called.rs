@@ -12,7 +12,8 @@ use super::together::{definitions, functions, id, names};
 const LEAST: usize = 2000;
 /// The argument that a function is specialised for where its parameter is `const`: a stride of one.
 const UNIT_STRIDE: &str = "1";
-/// Stays in its kernel's text: specialised for the strides of its only call, it is 3 to 8 % faster (`benches/README.md`).
+/// Stays in its kernel's text: specialised for the strides of its only call, it is 3 to 8 % faster
+/// (`benches/notes/first_calls.md`).
 const STAYS: &str = "lz_multiply_dots_bf16";
 /// How a definition begins that may become a unit of its own.
 const CALLED: &str = "static __attribute__((noinline";

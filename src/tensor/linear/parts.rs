@@ -14,7 +14,7 @@ const SHARED: usize = 9;
 pub(super) const PANEL: usize = 32;
 
 /// So many rows are worth it. Of fewer, steps that each move the whole matrix take less than the compiling of the products' kernels,
-/// each of another size (`benches/README.md`).
+/// each of another size (`benches/notes/linear.md`).
 pub(super) const MANY: usize = 640;
 
 /// Some columns, or the rows of the same numbers.

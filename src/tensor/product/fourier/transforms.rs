@@ -64,7 +64,7 @@ fn pair(call: Call, results: Results) -> Result<Complex> {
 }
 
 /// Real numbers in lines shorter than this are one product with a matrix in less time than the library takes, where there are many lines
-/// (`benches/README.md`).
+/// (`benches/notes/fourier.md`).
 const SHORT: usize = 32;
 const MANY_LINES: usize = 1000;
 
