@@ -69,7 +69,7 @@ pub(super) fn take_apart(source: &str) -> Option<Skeleton> {
             vectors = vectors.or(Some(indent(line)));
         }
         match is_body && indent(line) > 0 && !is_array {
-            true => skeleton.line(line, &lines[at + 1..], least),
+            true => skeleton.line(&lines, at, least),
             false => skeleton.outside(line),
         }
         skeleton.text.push('\n');
@@ -98,8 +98,9 @@ impl Skeleton {
         }
     }
 
-    /// Takes the numbers from `least` on out of a line.
-    fn line(&mut self, line: &str, following: &[&str], least: u64) {
+    /// Takes the numbers from `least` on out of one of the lines.
+    fn line(&mut self, lines: &[&str], number_of_line: usize, least: u64) {
+        let line = lines[number_of_line];
         let text = line.trim_start();
         if text.starts_with('#') || text.starts_with("static ") || text.contains("= {") {
             self.text.push_str(line);
@@ -142,7 +143,7 @@ impl Skeleton {
                     if (least..=Kind::Index.most()).contains(&number)
                         && !is_word(bytes.get(end))
                         && (is_of_indices || is_compared || is_position || brackets > 0 || !places.is_empty())
-                        && !(divides && is_innermost(line, following))
+                        && !(divides && is_of_each_step(lines, number_of_line, before))
                     {
                         self.text.push_str(&line[done..at]);
                         self.push(number, if is_short(before) { Kind::Int } else { Kind::Index });
@@ -159,11 +160,55 @@ impl Skeleton {
     }
 }
 
-/// Whether no loop follows the line in its block.
-fn is_innermost(line: &str, following: &[&str]) -> bool {
-    let depth = indent(line);
-    let block = following.iter().take_while(|line| indent(line) >= depth || line.starts_with('#'));
-    !block.into_iter().any(|line| is_loop(line))
+/// Whether each step of an innermost loop divides what is before: no loop follows the line in its block, and what is divided is
+/// not the same in all steps.
+fn is_of_each_step(lines: &[&str], at: usize, before: &str) -> bool {
+    let depth = indent(lines[at]);
+    let mut rest = lines[at + 1..].iter().take_while(|line| indent(line) >= depth || line.starts_with('#'));
+    if rest.any(|line| is_loop(line)) {
+        return false;
+    }
+    let Some(header) = lines[..at].iter().rposition(|line| is_loop(line) && indent(line) < depth) else {
+        return true;
+    };
+    let outside = indent(lines[header]);
+    let inside = |line: &&&str| indent(line) > outside || line.starts_with('#');
+    let body = || lines[header..].iter().take(1).chain(lines[header + 1..].iter().take_while(inside));
+    names(dividend(before)).any(|name| body().any(|line| sets(line, name)))
+}
+
+/// The last factor of a text that ends with `/` or `%`, without that sign: `a * b / 3` of `c + a * b / 3 %`.
+fn dividend(before: &str) -> &str {
+    let text = before.trim_end_matches(['/', '%']).trim_end();
+    let mut depth = 0usize;
+    let begins = text.rfind(|byte: char| {
+        match byte {
+            ')' | ']' => depth += 1,
+            '(' | '[' if depth == 0 => return true,
+            '(' | '[' => depth -= 1,
+            '+' | '-' | ',' | '<' | '>' | '=' | '?' | ':' | '&' | '|' => return depth == 0,
+            _ => {}
+        }
+        false
+    });
+    begins.map_or(text, |at| &text[at + 1..])
+}
+
+/// The names in an expression.
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'));
+    words.filter(|word| word.starts_with(|letter: char| letter.is_ascii_alphabetic()))
+}
+
+/// Whether a line gives a variable a value.
+fn sets(line: &str, name: &str) -> bool {
+    line.match_indices(name).any(|(at, _)| {
+        let (before, after) = (&line[..at], &line[at + name.len()..]);
+        let is_name = !is_word(before.as_bytes().last()) && !is_word(after.as_bytes().first());
+        let after = after.trim_start().trim_start_matches(['+', '-', '*']);
+        let assigns = after.starts_with('=') && !after.starts_with("==");
+        is_name && (assigns || before.ends_with("++") || before.ends_with("--"))
+    })
 }
 
 /// Whether a number behind this is compared with one of 32 bits: `(unsigned)(i0 - 4) <`.

@@ -20,8 +20,8 @@ use crate::text::{Filled, Pattern, has_stand_ins, number_of_stand_in};
 use crate::{Emitted, Language};
 
 /// A kernel's text, and the numbers in it that may be arguments: what loops, indices, comparisons and lengths of local arrays
-/// are made of. What costs speed if it is not known stays: in C divisors in innermost loops, in CUDA C what registers are
-/// named by.
+/// are made of. What costs speed if it is not known stays: in C divisors of what each step of an innermost loop changes, in
+/// CUDA C what registers are named by.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Numbers {
     language: Language,
@@ -524,6 +524,14 @@ kernel reversed
             .into();
         let numbers = Numbers::of(&emitted).unwrap();
         assert_eq!(numbers.values, [12, 0, 34]);
+        // But for what is the same in all steps, and not what follows from a step's own.
+        emitted.source = "typedef long long idx;\n\nstatic void f_blocks(\n    idx first_block,\n    idx end_block) {\n  \
+                          for (idx t = 0; t < 56; ++t) {\n    const idx r0 = term + t;\n    for (idx l = 0; l < 34; ++l) {\n      \
+                          const idx i1 = row + l;\n      x = in0[i1 / 78 * 91 + (r0 + 12) / 57 % 43 + r0 * i1 / 21];\n    \
+                          }\n  }\n}\n"
+            .into();
+        let numbers = Numbers::of(&emitted).unwrap();
+        assert_eq!(numbers.values, [0, 56, 0, 34, 91, 12, 57, 43]);
         // Positions that are values, but not what else becomes wider.
         emitted.source = "typedef long long idx;\n\nstatic void f_blocks(\n    idx first_block,\n    idx end_block) {\n    \
                           const unsigned char v1 = (long long)(135) >= x11;\n    const long long v2 = (long long)(v0 + 57) * 3;\n}\n"

@@ -200,7 +200,7 @@ impl Printer<'_> {
         if bound.has_lo() != bound.has_hi() {
             return self.one_sided(bound);
         }
-        let (shifted, suffix) = (self.wrapping_index(&compared(bound)), self.suffix());
+        let (shifted, suffix) = (self.compared_index(&compared(bound)), self.suffix());
         let extent = bound.hi.saturating_sub(bound.lo);
         match (self.language, is_one_comparison(bound)) {
             (Language::Cuda, true) => format!("{shifted} < {extent}{suffix}"),
@@ -214,14 +214,22 @@ impl Printer<'_> {
     }
 
     /// A condition with one limit, as a comparison of numbers that are not negative.
-    fn one_sided(&self, bound: &Bound) -> String {
+    fn one_sided(&mut self, bound: &Bound) -> String {
         let (added, subtracted) = compared(bound).by_sign();
         let is_short = self.is_short(bound);
         let [added, subtracted] = [added, subtracted].map(|part| {
-            let text = self.wrapping_index(&part);
+            let text = self.compared_index(&part);
             if is_short && part.as_constant().is_none() { format!("(int)({text})") } else { text }
         });
         format!("{added} {} {subtracted}", if bound.has_lo() { ">=" } else { "<" })
+    }
+
+    /// A part of a comparison, whose numbers are not negative or wrap.
+    fn compared_index(&mut self, index: &IndexExpr) -> String {
+        match self.language {
+            Language::C => self.index(index),
+            Language::Cuda => self.wrapping_index(index),
+        }
     }
 
     /// Whether C compares in 32 bits, as wide as most of what conditions guard: vectors of positions in 64 bits are compared in

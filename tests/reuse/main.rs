@@ -2,10 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed assumption stops the test.
 
-#[path = "common/mod.rs"]
+#[path = "../common/mod.rs"]
 mod common;
-#[path = "../benches/reuse/programs.rs"]
+#[path = "../../benches/reuse/programs.rs"]
 mod programs;
+mod training;
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,0 +1,67 @@
+//! Training steps of which each has another size: sentences of other lengths, images of other extents.
+
+use lazuli::{Attention, Reduction, Tensor, grad, stats};
+
+use super::{Device, alone, ramp};
+
+/// Kernels compiled by the last of some steps.
+fn compiled_by_last(steps: &[(usize, usize)], step: impl Fn(usize, usize) -> Vec<Tensor>) -> u64 {
+    let mut compiled = 0;
+    for &(batch, size) in steps {
+        let before = stats();
+        lazuli::eval(&step(batch, size)).unwrap();
+        compiled = stats().kernels_compiled + stats().disk_hits - before.kernels_compiled - before.disk_hits;
+    }
+    compiled
+}
+
+/// A loss of classes, and each weight after a step.
+fn after_step(logits: &Tensor, classes: &Tensor, weights: &[Tensor]) -> Vec<Tensor> {
+    let loss = logits.cross_entropy(classes, Reduction::Mean);
+    let gradients = grad(&loss, &weights.to_vec());
+    let step = |(weight, gradient): (&Tensor, &Tensor)| weight - gradient * 0.01;
+    weights.iter().zip(&gradients).map(step).chain([loss]).collect()
+}
+
+/// In the gradient of a layer that heads share, positions are divided by the length of a sentence.
+#[test]
+fn few_kernels_serve_sentences_of_every_length() {
+    let _alone = alone();
+    let weights: Vec<Tensor> =
+        [[48, 16], [16, 16], [11, 16]].iter().map(|shape| ramp(&Device::cpu(), shape) * 0.01).collect();
+    lazuli::eval(&weights).unwrap();
+    let step = |batch: usize, length: usize| {
+        let x = ramp(&Device::cpu(), &[batch, length, 16]) * 0.01;
+        let classes = Tensor::randint(0, 11, [batch * length], 1);
+        lazuli::eval([&x, &classes]).unwrap();
+        let heads = x.linear(&weights[0], None).reshape([batch, length, 3, 4, 4]).permute([2, 0, 3, 1, 4]);
+        let [q, k, v] = [0, 1, 2].map(|part| heads.select(0, part));
+        let y = q.scaled_dot_product_attention(&k, &v, &Attention::new().causal(true));
+        let y = &x + y.transpose(1, 2).reshape([batch, length, 16]).linear(&weights[1], None);
+        after_step(&y.linear(&weights[2], None).reshape([-1, 11]), &classes, &weights)
+    };
+    let steps = [(3, 33), (3, 47), (5, 41), (3, 60), (5, 35), (5, 57), (3, 53), (5, 45)];
+    let compiled = compiled_by_last(&steps, step);
+    assert_eq!(compiled, 0);
+}
+
+/// In the gradient of a filter, terms are the positions of an image, which its conditions divide.
+#[test]
+fn few_kernels_serve_images_of_every_size() {
+    let _alone = alone();
+    let weights: Vec<Tensor> = [vec![8, 3, 3, 3], vec![8, 8, 3, 3], vec![5, 8]]
+        .iter()
+        .map(|s| ramp(&Device::cpu(), s) * 0.01)
+        .collect();
+    lazuli::eval(&weights).unwrap();
+    let step = |batch: usize, size: usize| {
+        let x = ramp(&Device::cpu(), &[batch, 3, size, size]) * 0.01;
+        let classes = Tensor::randint(0, 5, [batch], 1);
+        lazuli::eval([&x, &classes]).unwrap();
+        let y = x.conv2d(&weights[0], None, 1, 1).relu().conv2d(&weights[1], None, 1, 1).relu();
+        after_step(&y.mean([2, 3]).linear(&weights[2], None), &classes, &weights)
+    };
+    let steps = [(4, 34), (4, 38), (4, 46), (4, 42), (4, 54), (4, 50), (4, 36), (4, 44)];
+    let compiled = compiled_by_last(&steps, step);
+    assert_eq!(compiled, 0);
+}
