@@ -133,6 +133,11 @@ fn programs() -> Vec<Case> {
         }),
         program("adaptive pooling to 3", &[600, 40, 40], |x| vec![x.adaptive_avg_pool2d([3, 3]) * 2.0]),
         program("mean of a pool of 5×5", &[16, 256, 256], |x| vec![x.max_pool2d(5, 1).mean([1, 2])]),
+        program("scores of edges in four heads", &[60_000, 4], |x| {
+            let at = Tensor::randint(0, 20_000, [60_000], 1);
+            let nodes = x.slice(0, ..20_000);
+            vec![(x - nodes.index_select(0, &at)).exp() / (nodes.square() + 1.0).index_select(0, &at)]
+        }),
         program("edges that grow until none changes", &[512, 512], |x| {
             let (strong, weak) = (x.gt(0.9), x.gt(-0.5));
             let pool = Pool2d::new(3).stride(1).padding(1);

@@ -53,6 +53,33 @@ fn rows_at_computed_positions() {
     assert!(schedules(&along)[0].starts_with("column_reduce") && schedules(&along).len() == 1);
 }
 
+/// What follows from rows at computed positions and from rows in order is one loop over the elements of all of them; what is
+/// there once a row, or in all rows, is brought in with the former.
+#[test]
+fn elementwise_of_short_rows_at_computed_positions() {
+    for dtype in [DType::F16, DType::F32, DType::F64] {
+        for length in [2, 3, 4, 5, 8] {
+            for count in [1, 17, 257, 700] {
+                check_on_cpu(&format!("{dtype} {count} rows of {length}"), |device| {
+                    let scores = ordinary(device, dtype, [count, length], 1);
+                    let nodes = ordinary(device, dtype, [53, length], 2);
+                    let at = index(device, count, 53, 3);
+                    let (of_row, of_column) =
+                        (ordinary(device, dtype, [count, 1], 4), ordinary(device, dtype, [length], 5));
+                    let of_edge = nodes.index_select(0, &at);
+                    let batch = ordinary(device, dtype, [3, count, length], 6);
+                    vec![
+                        near("softmax of edges", (&scores - &of_edge).exp() / of_edge.exp(), 1e-2, 1e-2),
+                        near("once a row", of_edge.tanh() * &of_row + &of_column, 1e-2, 1e-2),
+                        near("of each batch", (&batch * &of_edge).sigmoid(), 1e-2, 1e-2),
+                        exact("turned", scores.flip([1]).relu() + of_edge.abs()),
+                    ]
+                });
+            }
+        }
+    }
+}
+
 /// What goes along the same axis of the same elements is one loop for each result.
 #[test]
 fn short_reductions_beside_each_other() {

@@ -185,3 +185,28 @@ fn what_was_forgotten_is_an_error() {
     let loss = (state.detach() * &rate).sum(..);
     assert_eq!(gradient(&loss, &rate), [state.sum(..).item::<f64>().unwrap()]);
 }
+
+/// Of what is left to compute, statistics of one short row: each reduction goes through the loop of another, and none waits for
+/// one whose loop it is in.
+#[test]
+fn second_gradients_of_short_rows_that_were_asked_for() {
+    for size in [4usize, 8] {
+        let x0 = Tensor::from_vec((0..size).map(|i| (i * i % 7) as f64 * 0.3).collect(), [1, size]);
+        let weight = Tensor::from_vec((1..=size).map(|i| i as f64).collect(), [size]);
+        let second = |asks: bool| {
+            let x = Tensor::cat(&[&x0, &x0], 0).slice(0, 1..);
+            let y = x.layer_norm([size], Some(&weight), None, 1e-5);
+            let g: Tensor = grad(&y.square().sum(..), &x0);
+            let h: Tensor = grad(&g.square().sum(..), &x0);
+            if asks {
+                y.eval().unwrap();
+                g.eval().unwrap();
+            }
+            h.to_vec::<f64>().unwrap()
+        };
+        let (at_once, asked) = (second(false), second(true));
+        for (a, b) in at_once.iter().zip(&asked) {
+            assert!((a - b).abs() <= 1e-6 * a.abs().max(1.0), "{size}: {a} is not {b}");
+        }
+    }
+}

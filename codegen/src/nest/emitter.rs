@@ -65,6 +65,8 @@ pub(super) struct Emitter<'k> {
     pub(super) rolled: bool,
     /// The reductions that the values to come need: some go through one loop.
     reductions: Vec<ValueId>,
+    /// Those whose loops are being made.
+    reducing: Vec<ValueId>,
     language: Language,
     uses: Vec<usize>,
     names: FxHashMap<&'static str, usize>,
@@ -105,6 +107,7 @@ impl<'k> Emitter<'k> {
             elements: Vec::new(),
             rolled: false,
             reductions: Vec::new(),
+            reducing: Vec::new(),
             language,
             uses: kernel.use_counts(),
             names: FxHashMap::default(),

@@ -1,15 +1,18 @@
 //! A very short innermost axis on the CPU, as of interleaved results: the loop goes along the axis before it, in vectors,
 //! and the short one's positions stand one after the other in its body. What is looked up at positions that are computed is
-//! brought in by a loop of its own before, some rows at a time: it has no vectors, and what follows from it has.
+//! brought in by a loop of its own before, some rows at a time: it has no vectors, and what follows from it has. Where the rows
+//! of all else lie one after the other in memory, it brings in the elements of one row side by side, and what follows is one
+//! loop over the elements of all of them.
 
 use super::INDEX;
 use super::emitter::Emitter;
 use super::fission::{CHEAP, TOGETHER};
 use super::loops::counting;
 use super::segments::Segments;
-use super::stmt::Arithmetic::Sub;
-use super::stmt::{Expr, LoopHint, Stmt};
-use crate::index::AxisId;
+use super::stmt::Arithmetic::{Add, Mul, Sub};
+use super::stmt::{Expr, LoopHint, Stmt, Type};
+use super::variable::Var;
+use crate::index::{AxisId, IndexExpr};
 use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::schedule::operations;
 
@@ -19,6 +22,9 @@ const MOST_VALUES: usize = 256;
 
 /// Bytes of what is looked up for some rows: half of the nearest cache.
 const MOST_LOOKED_UP: u64 = 16 * 1024;
+
+/// Rows of fewer are brought in element by element: vectors that overlap as much take longer.
+const SPELLED_OUT: u64 = 4;
 
 /// The axis whose positions are spelled out.
 pub(super) struct ShortAxis {
@@ -58,8 +64,13 @@ impl ShortAxis {
         to: Expr,
     ) {
         let looked_up = if self.segments.is_none() { looked_up(kernel, axis) } else { Vec::new() };
-        let bytes: usize = looked_up.iter().map(|&id| kernel.value(id).dtype.compute().size()).sum();
-        let rows = (MOST_LOOKED_UP / (bytes as u64 * self.extent).max(1)).min(TOGETHER) / 16 * 16;
+        let brought_in = if looked_up.is_empty() { None } else { self.brought_in(kernel, axis) };
+        let rows = self.rows(kernel, brought_in.as_ref().unwrap_or(&looked_up));
+        if let Some(found) = brought_in
+            && rows > 0
+        {
+            return self.side_by_side(emitter, kernel, &found, rows, (axis, from, to));
+        }
         if looked_up.is_empty() || rows == 0 {
             return self.along(emitter, kernel, (axis, from, to, LoopHint::Simd), |emitter, _| {
                 emitter.store_all(emitter.kernel);
@@ -76,6 +87,108 @@ impl ShortAxis {
             self.along(emitter, kernel, (axis, from, to, LoopHint::Simd), |emitter, position| {
                 emitter.find(&elements[position]);
                 emitter.store_all(emitter.kernel);
+            });
+        });
+    }
+
+    /// Rows whose elements of these values stay near.
+    fn rows(&self, kernel: &Kernel, ids: &[ValueId]) -> u64 {
+        let bytes: usize = ids.iter().map(|&id| kernel.value(id).dtype.compute().size()).sum();
+        (MOST_LOOKED_UP / (bytes as u64 * self.extent).max(1)).min(TOGETHER) / 16 * 16
+    }
+
+    /// What a loop over the elements of many rows, one after the other, does not read in their order; `None` if it would not
+    /// be simple.
+    fn brought_in(&self, kernel: &Kernel, before: AxisId) -> Option<Vec<ValueId>> {
+        let goes_on = |index: &IndexExpr| {
+            let steps = [before, self.axis].map(|axis| index.coefficient(axis));
+            steps[0].zip(steps[1]).is_some_and(|(row, own)| own == 1 && row == self.extent as i64)
+        };
+        if !kernel.stores.iter().all(|store| goes_on(&store.index)) {
+            return None;
+        }
+        let (mut found, mut seen) = (Vec::new(), vec![false; kernel.values.len()]);
+        let mut pending: Vec<ValueId> = kernel.stores.iter().map(|store| store.value).collect();
+        while let Some(id) = pending.pop() {
+            let axes = &kernel.value(id).axes;
+            let varies = [before, self.axis].map(|axis| axes.contains(&axis));
+            if std::mem::replace(&mut seen[id.index()], true) || varies == [false; 2] {
+                continue;
+            }
+            let op = &kernel.value(id).op;
+            match op {
+                ValueOp::Load { index, .. } if kernel.computed_axes(index).is_empty() && goes_on(index) => {}
+                ValueOp::Load { .. } => found.push(id),
+                // Once a row, or the same in all rows.
+                _ if varies != [true; 2] => {
+                    let below = kernel.down_from([id]);
+                    if below.into_iter().map(|id| operations(kernel, id)).sum::<f64>() > CHEAP {
+                        return None;
+                    }
+                    found.push(id);
+                }
+                ValueOp::Unary(..) | ValueOp::Binary(..) | ValueOp::Select(..) | ValueOp::Cast(..) => {
+                    pending.extend(op.named_operands());
+                }
+                _ => return None,
+            }
+        }
+        found.sort_unstable();
+        Some(found)
+    }
+
+    /// Loops that bring values in, each row's elements side by side, and loops over the elements of all rows.
+    fn side_by_side<'k>(
+        &'k self,
+        emitter: &mut Emitter<'k>,
+        kernel: &'k Kernel,
+        found: &[ValueId],
+        rows: u64,
+        (before, from, to): (AxisId, Expr, Expr),
+    ) {
+        let [start, stop] = [emitter.fresh("start"), emitter.fresh("stop")];
+        emitter.stretches([start, stop], (from, &to), rows, |emitter| {
+            let mut array = |&id: &ValueId| {
+                let (name, ty) = (emitter.fresh("found"), Type::Register(kernel.value(id).dtype));
+                (id, emitter.array(name, ty, rows * self.extent))
+            };
+            let arrays: Vec<(ValueId, Var)> = found.iter().map(&mut array).collect();
+            let elements = |slot: Expr| -> Vec<(ValueId, Expr)> {
+                arrays.iter().map(|&(id, array)| (id, Expr::element(array, slot.clone()))).collect()
+            };
+            let [start, stop] = [start, stop].map(Expr::Name);
+            let row = Expr::name(before).then(Sub, start.clone()).then(Mul, self.extent);
+            let slot = |own: Expr| row.clone().then(Add, own);
+            let lookups = (before, start.clone(), stop.clone(), LoopHint::None);
+            match self.extent > SPELLED_OUT {
+                false => self.along(emitter, kernel, lookups, |emitter, position| {
+                    emitter.leave(&elements(slot(Expr::Int(position as u64))));
+                }),
+                true => {
+                    let (before, from, to, hint) = lookups;
+                    emitter.repeat_along(&[before], counting(before, from, to, hint), |emitter| {
+                        // What a vector has beyond the end of a row, the next row writes over.
+                        let hint = LoopHint::SimdSpilling;
+                        let own = counting(self.axis, Expr::Int(0), Expr::Int(self.extent), hint);
+                        emitter.repeat_along(&[self.axis], own, |emitter| {
+                            emitter.leave(&elements(slot(Expr::name(self.axis))));
+                        });
+                    });
+                }
+            }
+            // All rows are as one: the short axis goes on from one to the next.
+            let first = Expr::Name(emitter.bind("begin", INDEX, start.then(Mul, self.extent)));
+            let end = Expr::Name(emitter.bind("end", INDEX, stop.then(Mul, self.extent)));
+            let elements = elements(Expr::name(self.axis).then(Sub, first.clone()));
+            let all = counting(self.axis, first, end, LoopHint::Simd);
+            emitter.repeat_along(&[self.axis], all, |emitter| {
+                emitter.bind_axes(&[before]);
+                emitter.bind(before, INDEX, Expr::Int(0));
+                emitter.using(kernel, |emitter| {
+                    emitter.find(&elements);
+                    emitter.values_before_stores(kernel);
+                    emitter.store_all(kernel);
+                });
             });
         });
     }

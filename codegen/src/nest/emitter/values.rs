@@ -317,9 +317,12 @@ impl Emitter<'_> {
         for &axis in axes {
             self.open(&[axis], unrolled);
         }
+        let outside = self.reducing.len();
+        self.reducing.extend(accumulators.iter().map(|(id, _)| *id));
         for (id, accumulator) in &accumulators {
             accumulator.take(self, *id, None, None);
         }
+        self.reducing.truncate(outside);
         for &axis in axes.iter().rev() {
             self.close_loop(axis, if unrolled { LoopHint::Unroll } else { LoopHint::None });
         }
@@ -336,7 +339,7 @@ impl Emitter<'_> {
     }
 
     /// A reduction and those beside it that go along the same axes, read the same elements, and are asked for here too: one loop
-    /// computes what they have in common once.
+    /// computes what they have in common once. None of them waits for one whose loop is being made.
     fn beside_in_loop(&self, id: ValueId, axes: &[AxisId]) -> Vec<ValueId> {
         let kernel = self.kernel;
         let is_beside = |other: &ValueId| {
@@ -357,6 +360,9 @@ impl Emitter<'_> {
                 break;
             }
             let of_other = below(other);
+            if self.reducing.iter().any(|one| *one == other || of_other.contains(one)) {
+                continue;
+            }
             let is_apart =
                 together.iter().all(|(one, of_one)| !of_one.contains(&other) && !of_other.contains(one));
             let shares = |id: &ValueId| {
