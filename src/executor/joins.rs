@@ -49,7 +49,7 @@ pub(super) fn carry_out(join: &Tensor, evaluate: &dyn Fn(Device, &[Tensor]) -> R
     let rows = shape[..axis].iter().product();
     let joined =
         backend.join(&Join { rows, pieces }).map_err(|error| error.of_operation(origin, *location))?;
-    settle(join, joined, Purpose::Values, Reads::of(&bases));
+    settle(join, joined, Purpose::Values, &Reads::of(&bases));
     Ok(())
 }
 

@@ -167,7 +167,7 @@ fn copy(transfer: &Tensor) -> Result<()> {
     let buffer = source.buffer()?;
     let imported = Backend::open(node.device.unwrap_or_default())?.import(&buffer);
     let imported = imported.map_err(|error| error.of_operation(node.origin, node.location))?;
-    settle(transfer, imported, Purpose::Values, Reads::of(&[source]));
+    settle(transfer, imported, Purpose::Values, &Reads::of(&[source]));
     Ok(())
 }
 
@@ -226,8 +226,7 @@ fn compute(
     fusion: Fusion,
     purposes: &dyn Fn(usize) -> Purpose,
 ) -> Result<()> {
-    let bytes = recording.inputs.iter().flatten().map(Buffer::bytes).sum();
-    let reads = Reads { generation: recording.generation, bytes };
+    let reads = Reads::new(recording.generation, recording.inputs.iter().flatten());
     let start = debug::enabled(Level::Timings).then(Instant::now);
     let backend = Backend::open(device)?;
     let (results, claim) = match again(tensors, recording, device, &backend, fusion)? {
@@ -242,7 +241,7 @@ fn compute(
         )
     });
     for (number, (tensor, buffer)) in tensors.iter().zip(results).enumerate() {
-        settle(tensor, buffer, purposes(number), reads);
+        settle(tensor, buffer, purposes(number), &reads);
     }
     // Who waits for what was overwritten finds the results.
     drop(claim);

@@ -55,7 +55,7 @@ fn make(tensor: &Tensor) -> Result<()> {
         let sources = sources.iter().map(source).collect::<Result<SmallVec<[Source; 2]>>>()?;
         carried_out(&invocation, tensor.node.dtype, &sources)
     });
-    settle(tensor, made?, Purpose::Values, Reads::of(&sources));
+    settle(tensor, made?, Purpose::Values, &Reads::of(&sources));
     Ok(())
 }
 

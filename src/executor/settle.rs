@@ -9,7 +9,8 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 use super::history::History;
 use crate::Tensor;
@@ -35,31 +36,40 @@ pub(crate) enum Purpose {
 }
 
 /// What an evaluation reads, for those who keep how they were recorded.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 pub(super) struct Reads {
     /// The most of any input.
-    pub(super) generation: u32,
-    pub(super) bytes: usize,
+    generation: u32,
+    /// Where each one's values are, and how many bytes they have.
+    buffers: SmallVec<[(usize, usize); 4]>,
 }
 
 impl Reads {
+    pub(super) fn new<'a>(generation: u32, inputs: impl Iterator<Item = &'a Buffer>) -> Reads {
+        Reads { generation, buffers: inputs.map(place).collect() }
+    }
+
     pub(super) fn of(sources: &[Tensor]) -> Reads {
         let mut reads = Reads::default();
         for source in sources {
             if let State::Evaluated(buffer, past) = &*source.node.state() {
                 reads.generation = reads.generation.max(Past::generation(past.as_deref()));
-                reads.bytes += buffer.bytes();
+                reads.buffers.push(place(buffer));
             }
         }
         reads
     }
 }
 
+fn place(buffer: &Buffer) -> (usize, usize) {
+    (buffer.pointer() as usize, buffer.bytes())
+}
+
 /// The tensor has its values now.
-pub(super) fn settle(tensor: &Tensor, buffer: Buffer, purpose: Purpose, reads: Reads) {
+pub(super) fn settle(tensor: &Tensor, buffer: Buffer, purpose: Purpose, reads: &Reads) {
     let node = &tensor.node;
     buffer.hold(node.origin, node.location);
-    let bytes = reads.bytes + buffer.bytes();
+    let own = place(&buffer);
     let is_old = reads.generation >= MOST_GENERATIONS;
     let generation = if is_old { 1 } else { reads.generation + 1 };
     let mut state = node.state();
@@ -85,7 +95,7 @@ pub(super) fn settle(tensor: &Tensor, buffer: Buffer, purpose: Purpose, reads: R
         if is_old {
             tensor.computed_behind().iter().for_each(Tensor::forget);
         }
-        Pasts::add(tensor, bytes);
+        Pasts::add(tensor, reads.buffers.iter().copied().chain([own]));
     }
 }
 
@@ -105,21 +115,31 @@ struct Pasts {
     room: usize,
     /// Bytes that evaluations may still read and write before it is looked for how many bytes are held.
     room_bytes: usize,
+    /// Values that were read or written since it was looked for anything.
+    counted: FxHashSet<usize>,
 }
 
-static PASTS: Mutex<Pasts> =
-    Mutex::new(Pasts { tensors: VecDeque::new(), room: MOST_PASTS / 16, room_bytes: MOST_BYTES });
+static PASTS: Mutex<Pasts> = Mutex::new(Pasts {
+    tensors: VecDeque::new(),
+    room: MOST_PASTS / 16,
+    room_bytes: MOST_BYTES,
+    counted: FxHashSet::with_hasher(FxBuildHasher),
+});
 
 impl Pasts {
-    fn add(tensor: &Tensor, bytes: usize) {
+    fn add(tensor: &Tensor, values: impl Iterator<Item = (usize, usize)>) {
         let mut pasts = PASTS.lock().unwrap_or_else(PoisonError::into_inner);
         pasts.tensors.push_back(Arc::downgrade(&tensor.node));
+        // What each step of a loop reads is held once.
+        let bytes: usize =
+            values.filter(|(place, _)| pasts.counted.insert(*place)).map(|(_, bytes)| bytes).sum();
         let is_full = pasts.tensors.len() > pasts.room;
         let is_heavy = bytes > pasts.room_bytes;
         pasts.room_bytes = pasts.room_bytes.saturating_sub(bytes);
         if !is_full && !is_heavy {
             return;
         }
+        pasts.counted.clear();
         pasts.tensors.retain(|tensor| tensor.strong_count() > 0);
         let surplus = pasts.tensors.len().saturating_sub(MOST_PASTS);
         let oldest: Vec<_> = pasts.tensors.drain(..if surplus > 0 { MOST_PASTS / 4 } else { 0 }).collect();

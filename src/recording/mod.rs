@@ -4,6 +4,7 @@ pub(crate) mod build;
 pub(crate) mod key;
 pub(crate) mod loan;
 mod numbers;
+mod origins;
 mod past;
 pub(crate) mod tensor;
 

@@ -1,9 +1,10 @@
 //! What computed tensors were recorded from: whoever asks for values changes no gradient.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
+use super::origins::Origins;
 use super::tensor::Past;
 use super::{Recipe, Sources, State, Tensor, TensorNode};
 
@@ -66,15 +67,15 @@ impl Tensor {
     }
 
     /// What a tensor was recorded from by floats alone, as far as others than one recorded tensor have handles of it.
-    fn origins(&self) -> Box<[Weak<TensorNode>]> {
-        let mut origins: Vec<Weak<TensorNode>> = Vec::new();
+    fn origins(&self) -> Origins<TensorNode> {
+        let (mut behind, mut origins) = (Origins::none(), Vec::new());
         let mut met: FxHashSet<*const TensorNode> = FxHashSet::from_iter([Arc::as_ptr(&self.node)]);
         let mut pending = vec![self.clone()];
         while let Some(tensor) = pending.pop() {
             let sources = {
                 let state = tensor.node.state();
                 if let Some(Past::Origins(before)) = state.past() {
-                    origins.extend(before.iter().filter(|origin| origin.strong_count() > 0).cloned());
+                    behind.join(before);
                 }
                 match state.recorded() {
                     Some((recipe, sources)) => Sources::from(recipe.differentiable(sources)),
@@ -91,9 +92,8 @@ impl Tensor {
                 }
             }
         }
-        origins.sort_unstable_by_key(|origin| origin.as_ptr());
-        origins.dedup_by_key(|origin| origin.as_ptr());
-        origins.into_boxed_slice()
+        behind.add(origins);
+        behind
     }
 
     /// The computed tensors whose histories are behind a tensor's, each up to the first.

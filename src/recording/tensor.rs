@@ -3,11 +3,12 @@
 use std::cell::Cell;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use smallvec::SmallVec;
 
 use super::loan::Loan;
+use super::origins::Origins;
 use crate::graph::infer;
 use crate::graph::op::{Constant, Op};
 use crate::runtime::buffer::Buffer;
@@ -78,7 +79,7 @@ pub(crate) enum Past {
     /// As it was recorded. The generation says how many computed tensors with histories lie behind each other.
     Recorded { recipe: Recipe, sources: Sources, generation: u32 },
     /// It was let go of. What it followed from by floats alone, as far as there are handles.
-    Origins(Box<[Weak<TensorNode>]>),
+    Origins(Origins<TensorNode>),
 }
 
 /// What to do with the sources.

@@ -1,6 +1,6 @@
 //! The reverse sweep: from outputs to what they were recorded from, each tensor after all that use it.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -146,8 +146,7 @@ fn recorded_as(tensor: &Tensor, aims: &FxHashSet<*const TensorNode>, earliest: u
     }
     if let Some(Past::Origins(origins)) = state.past()
         && !aims.contains(&Arc::as_ptr(&tensor.node))
-        && let Some(aim) =
-            origins.iter().filter_map(Weak::upgrade).find(|origin| aims.contains(&Arc::as_ptr(origin)))
+        && let Some(aim) = origins.alive().find(|origin| aims.contains(&Arc::as_ptr(origin)))
     {
         let TensorNode { shape, dtype, origin, location, .. } = &*tensor.node;
         return Call::here("grad").fail(format!(
