@@ -30,7 +30,10 @@ pub(super) fn carry_out(join: &Tensor, evaluate: &dyn Fn(Device, &[Tensor]) -> R
     let stored: Vec<Stored> = parts.iter().map(Stored::of).collect();
     let bases: Vec<Tensor> = stored.iter().map(|stored| stored.base.clone()).collect();
     let bytes = shape.elements() * dtype.size();
-    for tensors in evaluations(&bases, bytes.max(KEPT_BYTES)) {
+    // What was recorded first may be gone on from: the last steps of a loop, on the way back.
+    let mut in_time = bases.clone();
+    in_time.sort_by_key(|base| base.node.time);
+    for tensors in evaluations(&in_time, bytes.max(KEPT_BYTES)) {
         match evaluate(device, &tensors) {
             // Without room for what later parts go on from, they compute it anew.
             Err(Error::OutOfMemory { .. }) if tensors.len() > 1 => evaluate(device, &tensors[..1])?,

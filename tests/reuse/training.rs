@@ -1,6 +1,6 @@
 //! Training steps of which each has another size: sentences of other lengths, images of other extents.
 
-use lazuli::{Attention, Reduction, Tensor, grad, stats};
+use lazuli::{Attention, DType, Reduction, ScanOrder, Tensor, grad, scan, stats};
 
 use super::{Device, alone, ramp};
 
@@ -63,5 +63,55 @@ fn few_kernels_serve_images_of_every_size() {
     };
     let steps = [(4, 34), (4, 38), (4, 46), (4, 42), (4, 54), (4, 50), (4, 36), (4, 44)];
     let compiled = compiled_by_last(&steps, step);
+    assert_eq!(compiled, 0);
+}
+
+/// What reaches the weights of a loop's steps is as many terms as there are steps, and what reaches its inputs as many parts.
+#[test]
+fn few_kernels_serve_recurrences_of_every_length() {
+    let _alone = alone();
+    let cpu = Device::cpu();
+    let weights: Vec<Tensor> = [vec![3, 5], vec![5, 5], vec![5]]
+        .iter()
+        .map(|shape| ramp(&cpu, shape).cast(DType::F64) * 0.01)
+        .collect();
+    lazuli::eval(&weights).unwrap();
+    let loss = |weights: &[Tensor], steps: usize| {
+        let x = (ramp(&cpu, &[steps, 2, 3]) * 0.01).cast(DType::F64);
+        let begun = Tensor::zeros([2, 5], DType::F64);
+        let inputs = x.matmul(&weights[0]) + &weights[2];
+        let (_, [states]) = scan([&inputs], 0, ScanOrder::new(), [begun], |[h], [x]| {
+            let h = (x + h.matmul(&weights[1])).tanh();
+            ([h.clone()], [h])
+        });
+        (states.square() * (x.sum_keepdim(2) + 1.0)).sum(..)
+    };
+    let step = |steps: usize| {
+        let gradients = grad(&loss(&weights, steps), &weights);
+        lazuli::eval(&gradients).unwrap();
+        gradients
+    };
+    let mut compiled = 0;
+    for steps in [9, 11, 14, 12, 30, 23] {
+        let before = stats();
+        let gradients = step(steps);
+        compiled =
+            stats().kernels_compiled + stats().plans_made - before.kernels_compiled - before.plans_made;
+        for (number, gradient) in gradients.iter().enumerate() {
+            // Central differences along a ramp.
+            let along = ramp(&cpu, &gradient.shape().unwrap()).cast(DType::F64) * 1e-5;
+            let at = |by: f64| {
+                let mut moved = weights.clone();
+                moved[number] = &weights[number] + &along * by;
+                loss(&moved, steps).item::<f64>().unwrap()
+            };
+            let (slope, expected) =
+                ((gradient * &along).sum(..).item::<f64>().unwrap(), (at(1.0) - at(-1.0)) / 2.0);
+            assert!(
+                (slope - expected).abs() <= 1e-6 * expected.abs(),
+                "{steps} steps: {slope} is not {expected}"
+            );
+        }
+    }
     assert_eq!(compiled, 0);
 }

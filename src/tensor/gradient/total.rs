@@ -1,10 +1,11 @@
 //! What reaches a tensor by several ways, as one tensor.
 
-use crate::graph::op::{ConstantRole, Op, View};
+use crate::graph::op::{Axes, ConstantRole, Op, View};
 use crate::recording::{Recipe, State};
 use crate::tensor::arguments::call::Call;
+use crate::tensor::view::copied::{LEAST_WAYS, copied_back};
 use crate::tensor::view::join::joined;
-use crate::{BinaryOp, Result, Scalar, Tensor};
+use crate::{BinaryOp, ReduceOp, Result, Scalar, Tensor};
 
 /// What reaches some positions of an axis, and no others.
 struct Part {
@@ -20,7 +21,10 @@ pub(super) fn total(call: Call, terms: &[Tensor]) -> Result<Option<Tensor>> {
     if terms.len() == 1 {
         return Ok(Some(first.clone()));
     }
-    let (whole, join) = call.compose(|| split(call, terms))?;
+    let (whole, join) = call.compose(|| {
+        let (whole, join) = split(call, terms)?;
+        Ok((added_by_copies(call, whole)?, join))
+    })?;
     let mut all = join.into_iter().chain(whole);
     let Some(first) = all.next() else { return Ok(None) };
     let dtype = first.node.dtype;
@@ -29,6 +33,18 @@ pub(super) fn total(call: Call, terms: &[Tensor]) -> Result<Option<Tensor>> {
         sum = call.binary(BinaryOp::Add, &sum, &call.cast(&term, dtype.compute())?)?;
     }
     call.cast(&sum, dtype).map(Some)
+}
+
+/// The terms, or their sum where kernels of so many would be others each time: they are copied, and added up from there.
+fn added_by_copies(call: Call, terms: Vec<Tensor>) -> Result<Vec<Tensor>> {
+    if terms.len() < LEAST_WAYS {
+        return Ok(terms);
+    }
+    let rows: Vec<Tensor> = terms.iter().map(|term| term.unsqueeze(0)).collect();
+    match copied_back(call, &rows, 0) {
+        Some(rows) => Ok(vec![call.reduce(ReduceOp::Sum, &rows?, &Axes::from_slice(&[0]), false)?]),
+        None => Ok(terms),
+    }
 }
 
 /// The terms that are not joined, and the join of the others.
@@ -56,7 +72,8 @@ fn split(call: Call, terms: &[Tensor]) -> Result<(Vec<Tensor>, Option<Tensor>)> 
     }
     if let (Some(axis), Some(last)) = (along, pieces.last().cloned()) {
         pieces.extend(zeros(call, &last, axis, shape[axis] - end)?);
-        return Ok((whole, Some(joined(&pieces, axis)?)));
+        let join = copied_back(call, &pieces, axis).unwrap_or_else(|| joined(&pieces, axis))?;
+        return Ok((whole, Some(join)));
     }
     Ok((terms.to_vec(), None))
 }

@@ -5,7 +5,8 @@
 //! three here and four there, or the last of some batches, goes on to fuse both. From the third number on the parts are
 //! computed, copied into one tensor, and read from there: however many they are, kernels and plans are the same, until
 //! one number has come often enough after itself to be worth kernels of its own. So are
-//! many parts whose values are there: a plan of so many would take longer than all copies.
+//! many parts whose values are there: a plan of so many would take longer than all copies. What reaches a tensor on the way back
+//! through the steps of such a loop is joined alike.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -19,20 +20,35 @@ use crate::{Device, Result, Shape, SourceLocation, Tensor};
 
 /// Fewer parts are kernels, of which there are so many at most: such as a cache to which a position is joined.
 const LEAST_PARTS: usize = 3;
+/// By fewer ways gradients reach what is no state of a loop.
+pub(crate) const LEAST_WAYS: usize = 8;
 /// From how many on tensors that have values are copied, if they are no more bytes than these.
 const MANY_PARTS: usize = 48;
 const MANY_BYTES: usize = 1 << 20;
 
 /// The parts after each other as a tensor that is copied together, if that is what to do.
 pub(super) fn copied(call: Call, parts: &[Tensor], axis: usize) -> Option<Result<Tensor>> {
-    let is_step = || parts.iter().any(|part| part.node.is_of_step);
-    if parts.len() < LEAST_PARTS
-        || is_traced()
-        || is_step()
-        || !(is_another(call, parts.len()) || are_many(parts))
-    {
-        return None;
-    }
+    // Of operations that are made of joins, each has numbers of its own; the results of a scan's steps are as many as these.
+    let joins =
+        ["cat", "stack", "hstack", "vstack", "dstack", "column_stack", "scan", "scan_with", "iterate"];
+    let is_another = || joins.contains(&call.name()) && is_another((call.location(), None), parts.len());
+    let copies = parts.len() >= LEAST_PARTS && can_be_copied(parts) && (is_another() || are_many(parts));
+    if copies { together(call, parts, axis) } else { None }
+}
+
+/// The same of what reaches a tensor by many ways, each time by another number of them: parts of it, or terms of a sum.
+pub(crate) fn copied_back(call: Call, parts: &[Tensor], axis: usize) -> Option<Result<Tensor>> {
+    let shape = parts.first()?.node.shape.clone();
+    let is_another = || is_another((call.location(), Some(shape)), parts.len());
+    let copies = parts.len() >= LEAST_WAYS && can_be_copied(parts) && is_another();
+    if copies { together(call, parts, axis) } else { None }
+}
+
+fn can_be_copied(parts: &[Tensor]) -> bool {
+    !is_traced() && !parts.iter().any(|part| part.node.is_of_step)
+}
+
+fn together(call: Call, parts: &[Tensor], axis: usize) -> Option<Result<Tensor>> {
     let mut devices = parts.iter().filter_map(|part| part.node.device);
     let device = devices.next();
     // An error to be told as that of any operation.
@@ -101,17 +117,14 @@ const FIRST: usize = 2;
 const MOST_STEADY: usize = 8;
 const STEADY: u32 = 8;
 
-/// Whether the user's line joined other numbers of parts before.
-fn is_another(call: Call, number: usize) -> bool {
-    static LINES: Mutex<Option<FxHashMap<SourceLocation, Joined>>> = Mutex::new(None);
-    // Of operations that are made of joins, each has numbers of its own; the results of a scan's steps are as many as these.
-    let joins =
-        ["cat", "stack", "hstack", "vstack", "dstack", "column_stack", "scan", "scan_with", "iterate"];
-    if !joins.contains(&call.name()) {
-        return false;
-    }
+/// The user's line; what reaches several tensors of one line is told apart by its shape.
+type Line = (SourceLocation, Option<Shape>);
+
+/// Whether the line joined other numbers of parts before.
+fn is_another(line: Line, number: usize) -> bool {
+    static LINES: Mutex<Option<FxHashMap<Line, Joined>>> = Mutex::new(None);
     let mut lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
-    lines.get_or_insert_default().entry(call.location()).or_default().is_another(number)
+    lines.get_or_insert_default().entry(line).or_default().is_another(number)
 }
 
 /// Whether the parts are many that need no kernel.
