@@ -36,8 +36,10 @@ fn cases() -> Vec<(String, Vec<usize>, Resized)> {
             cases.push((name, shape.to_vec(), Box::new(move |x| x.interpolate(size, mode))));
         }
     }
-    for mode in modes() {
-        let factors = &[1.7, 0.6];
+    // Small fractions, large ones, and none.
+    let factors: [&[f64]; 4] =
+        [&[1.7, 0.6], &[2.24544, 1.0], &[0.6f32 as f64, 1.7], &[0.512345678901234, 2.0]];
+    for (mode, factors) in modes().into_iter().flat_map(|mode| factors.map(|factors| (mode, factors))) {
         let name = format!("[5, 6] by {factors:?}, {mode:?}");
         cases.push((name, vec![5, 6], Box::new(move |x| x.interpolate_scale(factors, mode))));
     }

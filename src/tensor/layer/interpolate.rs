@@ -3,9 +3,10 @@
 //! Position i of the result lies at a source position that is a quotient of integers: `(start + step * i) / unit`.
 //! Every position repeated `unit` times, then every `step`-th from `start` on, is the element at its whole part. So
 //! the source is read through views alone, and the weights are a function of the remainder. No rounding moves a
-//! position, however large the image.
+//! position, however large the image. Positions of factors that are no small fractions are computed numbers.
 
 mod adjoint;
+mod computed;
 mod positions;
 
 use super::adaptive::adaptive;
@@ -55,6 +56,15 @@ pub enum Interpolation {
     Area,
 }
 
+impl Interpolation {
+    fn aligns_corners(self) -> bool {
+        match self {
+            Interpolation::Linear { align_corners } | Interpolation::Cubic { align_corners } => align_corners,
+            _ => false,
+        }
+    }
+}
+
 impl Tensor {
     /// The last axes resized, as many as `size` has: PyTorch's `interpolate`, which for an image
     /// `[.., height, width]` and [`Interpolation::Linear`] is `mode="bilinear"`. Keeps the dtype.
@@ -73,14 +83,14 @@ impl Tensor {
         let (call, size) = (Call::here("interpolate"), size.into());
         call.composed(|| {
             let (first, shape) = axes(call, self, size.rank(), mode)?;
-            let ratios = shape[first..].iter().zip(&size[..]).map(|(&extent, &size)| (size, extent, size));
-            resize(call, self, &ratios.collect::<Vec<_>>(), mode)
+            let of = |(&extent, &size)| Resized { size, distance: Distance::Ratio(extent, size) };
+            resize(call, self, &shape[first..].iter().zip(&size[..]).map(of).collect::<Vec<_>>(), mode)
         })
     }
 
     /// [`Tensor::interpolate`] by factors, one for each of the last axes: an extent becomes
-    /// `floor(extent * factor)`, and distances are divided by the factor itself. Factors are taken as the
-    /// simplest fraction that equals them. As PyTorch's `interpolate` with `scale_factor`: where an extent stays what it is,
+    /// `floor(extent * factor)`, and distances are divided by the factor itself, which is taken as a fraction of small
+    /// integers where one equals it. As PyTorch's `interpolate` with `scale_factor`: where an extent stays what it is,
     /// [`Interpolation::Linear`] copies along that axis, and [`Interpolation::Nearest`] of two axes copies where both do.
     ///
     /// Invalid as by [`Tensor::interpolate`], and for a factor that is not positive and finite.
@@ -96,27 +106,30 @@ impl Tensor {
         let call = Call::here("interpolate_scale");
         call.composed(|| {
             let (first, shape) = axes(call, self, factors.len(), mode)?;
-            let mut ratios = Vec::new();
+            let mut axes = Vec::new();
             for (&extent, &factor) in shape[first..].iter().zip(factors) {
-                let Some((numerator, denominator)) = fraction(factor) else {
-                    return call
-                        .fail(format!("the factors must be positive and not extreme, got {factors:?}"));
+                if !(factor.is_finite() && factor > 0.0) {
+                    return call.fail(format!("the factors must be positive and finite, got {factors:?}"));
+                }
+                let distance = match fraction(factor) {
+                    Some((numerator, denominator)) => Distance::Ratio(denominator, numerator),
+                    None => Distance::Reciprocal(factor),
                 };
-                ratios.push(((extent as f64 * factor).floor() as usize, denominator, numerator));
+                axes.push(Resized { size: (extent as f64 * factor).floor() as usize, distance });
             }
             let stays: Vec<bool> =
-                ratios.iter().zip(&shape[first..]).map(|(ratio, &extent)| ratio.0 == extent).collect();
+                axes.iter().zip(&shape[first..]).map(|(axis, &extent)| axis.size == extent).collect();
             let copies = |axis: usize| match mode {
                 Interpolation::Linear { .. } => stays[axis],
                 Interpolation::Nearest => stays[..] == [true, true],
                 _ => false,
             };
-            for (axis, ratio) in ratios.iter_mut().enumerate() {
-                if copies(axis) {
-                    (ratio.1, ratio.2) = (1, 1);
+            for (number, axis) in axes.iter_mut().enumerate() {
+                if copies(number) {
+                    axis.distance = Distance::Ratio(1, 1);
                 }
             }
-            resize(call, self, &ratios, mode)
+            resize(call, self, &axes, mode)
         })
     }
 }
@@ -133,7 +146,23 @@ fn axes(call: Call, x: &Tensor, count: usize, mode: Interpolation) -> Result<(us
     }
 }
 
-/// The simplest fraction that rounds to the number: its continued fraction, cut as soon as it does.
+/// What becomes of an axis.
+#[derive(Clone, Copy)]
+struct Resized {
+    size: usize,
+    distance: Distance,
+}
+
+/// How far apart neighbours are in the source.
+#[derive(Clone, Copy)]
+enum Distance {
+    /// The first number by the second.
+    Ratio(usize, usize),
+    /// 1 by this number.
+    Reciprocal(f64),
+}
+
+/// The simplest fraction that equals the number but for rounding: its continued fraction, cut as soon as it does.
 fn fraction(number: f64) -> Option<(usize, usize)> {
     if !number.is_finite() || number <= 0.0 {
         return None;
@@ -147,7 +176,7 @@ fn fraction(number: f64) -> Option<(usize, usize)> {
             now.checked_mul(term)?.checked_add(before).filter(|&number| number < 1 << 24)
         };
         (before, now) = (now, (next(before.0, now.0)?, next(before.1, now.1)?));
-        if now.0 > 0 && (now.0 as f64 / now.1 as f64 - number).abs() <= number * 1e-12 {
+        if now.0 > 0 && (now.0 as f64 / now.1 as f64 - number).abs() <= number * 2.0 * f64::EPSILON {
             return Some((now.0 as usize, now.1 as usize));
         }
         rest = 1.0 / (rest - whole);
@@ -155,11 +184,10 @@ fn fraction(number: f64) -> Option<(usize, usize)> {
     None
 }
 
-/// Each axis as its new size, and the distance of neighbours in the source as numerator and denominator.
-fn resize(call: Call, x: &Tensor, axes: &[(usize, usize, usize)], mode: Interpolation) -> Result<Tensor> {
+fn resize(call: Call, x: &Tensor, axes: &[Resized], mode: Interpolation) -> Result<Tensor> {
     let (shape, _) = x.known()?;
     let first = shape.rank() - axes.len();
-    let resized: Shape = shape[..first].iter().copied().chain(axes.iter().map(|axis| axis.0)).collect();
+    let resized: Shape = shape[..first].iter().copied().chain(axes.iter().map(|axis| axis.size)).collect();
     if shape[first..].contains(&0) || resized[first..].contains(&0) {
         return call.fail(format!("cannot resize shape {shape} to {resized}: no axis may be empty"));
     }
@@ -172,10 +200,21 @@ fn resize(call: Call, x: &Tensor, axes: &[(usize, usize, usize)], mode: Interpol
             _ => call.fail(format!("areas are of one to three axes, got {}", axes.len())),
         };
     }
-    let mut positions = Vec::new();
-    for (&(size, step, unit), &extent) in axes.iter().zip(&shape[first..]) {
-        let common = gcd(step, unit);
-        let (step, unit) = ((step / common) as i64, (unit / common) as i64);
+    let (mut positions, mut computed) = (Vec::new(), Vec::new());
+    for (number, (&Resized { size, distance }, &extent)) in axes.iter().zip(&shape[first..]).enumerate() {
+        let (step, unit) = match distance {
+            Distance::Ratio(step, unit) => {
+                let common = gcd(step, unit);
+                ((step / common) as i64, (unit / common) as i64)
+            }
+            // The corners say where all others are.
+            Distance::Reciprocal(_) if mode.aligns_corners() => (1, 1),
+            Distance::Reciprocal(factor) => {
+                computed.push((first + number, size, factor));
+                positions.push(Positions { start: 0, step: 1, unit: 1, size });
+                continue;
+            }
+        };
         let (start, step, unit) = match mode {
             Interpolation::Nearest => (0, step, unit),
             Interpolation::NearestExact => (step, 2 * step, 2 * unit),
@@ -198,9 +237,16 @@ fn resize(call: Call, x: &Tensor, axes: &[(usize, usize, usize)], mode: Interpol
     let curve = match mode {
         Interpolation::Linear { .. } => Curve::Linear,
         Interpolation::Cubic { .. } => Curve::Cubic,
-        _ => return Ok(resampled(call, x, positions, Curve::Nearest)),
+        _ => Curve::Nearest,
     };
-    widened(x, |x| resampled(call, x, positions, curve))
+    let edge = if mode == Interpolation::NearestExact { 0.5 } else { 0.0 };
+    let of = |x: &Tensor| {
+        let known = computed.iter().try_fold(x.clone(), |x, &(axis, size, factor)| {
+            computed::scaled(&x, axis, size, factor, (curve, edge))
+        });
+        resampled(call, &Tensor::or_invalid(known), positions, curve)
+    };
+    if curve == Curve::Nearest { Ok(of(x)) } else { widened(x, of) }
 }
 
 /// The last axes at some positions. What reaches them goes back along one axis after the other, as the sum of the few elements
@@ -265,6 +311,9 @@ fn linear(call: Call, x: &Tensor, axis: usize, axes: &[Positions]) -> Result<Ten
 fn cubic(call: Call, x: &Tensor, axis: usize, axes: &[Positions]) -> Result<Tensor> {
     let [positions, rest @ ..] = axes else { return Ok(x.clone()) };
     let (shape, dtype) = x.known()?;
+    if positions.are_all_of(shape[axis] - 4) {
+        return cubic(call, &elements(call, x, axis, *positions, 2)?, axis + 1, rest);
+    }
     let far = remainders(*positions, 0, positions.size, dtype)?;
     let far = far.reshape(along(shape.rank(), axis, positions.size));
     let near = 1.0 - &far;
@@ -298,7 +347,9 @@ fn weights(positions: Positions, extent: usize, dtype: DType) -> Result<Tensor> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Device;
     use crate::graph::op::Op;
+    use crate::tensor::make::create::counting;
 
     /// Going back through views alone would add up each axis' least common multiple of both sizes, in all axes at once.
     #[test]
@@ -326,8 +377,88 @@ mod tests {
         assert_eq!(fraction(1.7), Some((17, 10)));
         assert_eq!(fraction(1.0 / 3.0), Some((1, 3)));
         assert_eq!(fraction(224.0 / 640.0), Some((7, 20)));
-        for extreme in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-300, 1e300] {
+        assert_eq!(fraction(2.24544), Some((7017, 3125)));
+        for extreme in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-300, 1e300, 0.512345678901234] {
             assert_eq!(fraction(extreme), None, "{extreme}");
+        }
+    }
+
+    /// PyTorch's, of numbers that no small fraction equals, in one axis and in two.
+    #[test]
+    fn factors_that_are_no_fractions() {
+        let x = counting(6).cast(DType::F64).square().to(&Device::interpreter());
+        let resized = |factor: f64, mode| x.interpolate_scale(&[factor], mode);
+        let close = |y: Tensor, expected: &[f64]| {
+            let y = y.to_vec::<f64>().unwrap();
+            assert_eq!(y.len(), expected.len(), "{y:?}");
+            let is_near = y.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12);
+            assert!(is_near, "{y:?} {expected:?}");
+        };
+        let linear = Interpolation::Linear { align_corners: false };
+        let cubic = Interpolation::Cubic { align_corners: false };
+        close(resized(0.512345678901234, Interpolation::Nearest), &[0.0, 1.0, 9.0]);
+        close(resized(0.512345678901234, Interpolation::NearestExact), &[0.0, 4.0, 16.0]);
+        close(
+            resized(0.512345678901234, linear),
+            &[0.4759036146694743, 6.138554220042115, 19.415662660126344],
+        );
+        close(
+            resized(0.512345678901234, cubic),
+            &[0.20582451386946454, 5.85986543295167, 20.055087120701764],
+        );
+        close(
+            resized(1.7123456789012346, Interpolation::Nearest),
+            &[0.0, 0.0, 1.0, 1.0, 4.0, 4.0, 9.0, 16.0, 16.0, 25.0],
+        );
+        close(
+            resized(1.7123456789012346, Interpolation::NearestExact),
+            &[0.0, 0.0, 1.0, 4.0, 4.0, 9.0, 9.0, 16.0, 16.0, 25.0],
+        );
+        close(
+            resized(1.7123456789012346, linear),
+            &[
+                0.0,
+                0.3759913482904392,
+                0.9599855804840653,
+                2.631939438033074,
+                4.639870224356587,
+                7.559841385324718,
+                11.07173756480999,
+                15.159697190165373,
+                20.1755587628124,
+                25.0,
+            ],
+        );
+        close(
+            resized(1.7123456789012346, cubic),
+            &[
+                -0.09785382809389054,
+                0.1629582568752148,
+                0.8858489469190828,
+                2.2271111148270024,
+                4.6800595148244835,
+                7.034896121582472,
+                11.05678970151922,
+                14.720296418398553,
+                20.835121547807827,
+                25.29334105455684,
+            ],
+        );
+    }
+
+    /// What is stored, where nothing is fused, is as large as the image and the result.
+    #[test]
+    fn large_units_repeat_nothing() {
+        let x = Tensor::zeros([2, 5, 6, 7], DType::F32);
+        let factors = [2.24544, 2.84996, 1.78];
+        for mode in [Interpolation::Nearest, Interpolation::Linear { align_corners: false }] {
+            let y = x.interpolate_scale(&factors, mode);
+            let gradient = crate::grad(&y.square().sum(..), &x);
+            for (tensor, times) in [(&y, 2), (&gradient, 8)] {
+                let graph = crate::recording::build::build(std::slice::from_ref(tensor)).unwrap().graph;
+                let most = graph.nodes().map(|id| graph.node(id).shape.elements()).max().unwrap();
+                assert!(most <= times * y.shape().unwrap().elements(), "{most} {:?}", y.shape());
+            }
         }
     }
 }

@@ -1,9 +1,13 @@
-//! Positions that are quotients of integers, and what a tensor has there: views alone.
+//! Positions that are quotients of integers, and what a tensor has there: views alone, where these repeat few times.
 
 use crate::tensor::arguments::call::Call;
 use crate::tensor::make::create::counting;
 use crate::tensor::view::rearrange::{around, interleaved};
 use crate::{DType, Result, Tensor};
+
+/// How many times larger than what is read and what results, at most, views make an axis. An evaluation that fuses nothing stores
+/// that; elsewhere positions are computed numbers.
+const MOST_REPEATED: usize = 32;
 
 /// The last axes' source positions: `(start + step * i) / unit` for i up to, but without, `size`.
 #[derive(Clone, Copy)]
@@ -35,6 +39,11 @@ pub(super) fn elements(
     if step == 0 {
         return Ok(x.narrow(at, first as usize, 1).expand(sizes_with(x, axis, size)));
     }
+    let extent = x.known()?.0[axis];
+    if extent.saturating_mul(unit as usize) > extent.max(size).saturating_mul(MOST_REPEATED) {
+        let index = (counting(size) * step + first).floor_divide(unit);
+        return Ok(x.index_select(at, index));
+    }
     let span = (size - 1) * step as usize + 1;
     let repeated = interleaved(call, x, axis, unit as usize)?;
     Ok(repeated.narrow(at, first as usize, span).slice_step(at, None, None, step as isize))
@@ -56,6 +65,9 @@ pub(super) fn remainders(positions: Positions, first: usize, count: usize, dtype
 
 /// The remainders by `unit` of so many integers from `start` on, each `step` more than the one before it.
 pub(super) fn whole_remainders(start: i64, step: i64, unit: i64, count: usize) -> Result<Tensor> {
+    if unit > MOST_REPEATED as i64 {
+        return Ok((counting(count) * step + start).remainder(unit));
+    }
     let reach = (count - 1) * step as usize + 1;
     let remainders = around(&counting(unit as usize), 0, start as isize, reach)?;
     Ok(remainders.slice_step(0, None, None, step as isize))
