@@ -86,8 +86,8 @@ operations! {
     std_mean_keepdim(a: BOX) Floats -> Same, CLOSE, "`std_mean` that keeps the axes.": "torch.std_mean(a, 1, correction=0, keepdim=True)" => a.std_mean_keepdim(1, 0);
     trapezoid(a: BOX) Floats -> Same, CLOSE, "The area below the elements along an axis.": "torch.trapezoid(a, dx=0.5, dim=1)" => a.trapezoid(1, 0.5);
     trapezoid_with(a: BOX, x: SMALL.shape(&[37])) Floats -> Same, CLOSE, "`trapezoid` of elements at coordinates.": "torch.trapezoid(a, x.cumsum(0), dim=-1)" => a.trapezoid_with(&x.cumsum(0), -1), "torch.trapezoid(a, x[:3], dim=0)" => a.trapezoid_with(&x.slice(0, ..3), 0), "torch.trapezoid(a, a, dim=1)" => a.trapezoid_with(a, 1);
-    cov(a: SMALL.shape(&[4, 37])) All -> Float, CLOSE, "The covariances of rows.": "torch.cov(a if a.is_floating_point() else a.float())" => a.cov(1), "torch.cov(a[1] if a.is_floating_point() else a[1].float(), correction=0)" => a.select(0, 1).cov(0);
-    corrcoef(a: SMALL.shape(&[4, 37])) All -> Float, CLOSE, "The correlations of rows.": "torch.corrcoef(a if a.is_floating_point() else a.float())" => a.corrcoef();
+    cov(a: SMALL.shape(&[4, 37])) All -> Float, CLOSE, "The covariances of rows.": "torch.cov(a if a.is_floating_point() else a.float())" => a.cov(1), "torch.cov(a[1] if a.is_floating_point() else a[1].float(), correction=0)" => a.select(0, 1).cov(0), "torch.cov(a[:1] if a.is_floating_point() else a[:1].float())" => a.slice(0, ..1).cov(1);
+    corrcoef(a: SMALL.shape(&[4, 37])) All -> Float, CLOSE, "The correlations of rows.": "torch.corrcoef(a if a.is_floating_point() else a.float())" => a.corrcoef(), "torch.corrcoef(a[2:3] if a.is_floating_point() else a[2:3].float())" => a.slice(0, 2..3).corrcoef();
     var_mean_keepdim(a: BOX) Floats -> Same, CLOSE, "`var_mean` that keeps the axes.": "torch.var_mean(a, 1, correction=0, keepdim=True)" => a.var_mean_keepdim(1, 0);
     cumsum(a: BOX) All -> Sum, CLOSE, "The sums up to each element.": "torch.cumsum(a, -1)" => a.cumsum(-1), "torch.cumsum(a, 1)" => a.cumsum(1);
     cumsum_with(a: BOX) All -> Sum, CLOSE, "`cumsum` in another order.": "torch.cumsum(a.flip(0), 0).flip(0)" => a.cumsum_with(0, ScanOrder::new().reverse());

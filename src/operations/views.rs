@@ -15,7 +15,7 @@ operations! {
     view(a: BOX) All -> Same, Exact, "[`reshape`](crate::Tensor::reshape) by another name.": "a.view(8, -1)" => a.view([8, -1]);
     flatten(a: BOX) All -> Same, Exact, "Neighbouring dimensions as one.": "a.flatten(1)" => a.flatten(1..);
     permute(a: BOX) All -> Same, Exact, "The dimensions in another order.": "a.permute(1, 2, 0)" => a.permute([1, 2, 0]);
-    transpose(a: BOX) All -> Same, Exact, "Two dimensions exchanged.": "a.transpose(0, -1)" => a.transpose(0, -1);
+    transpose(a: BOX) All -> Same, Exact, "Two dimensions exchanged.": "a.transpose(0, -1)" => a.transpose(0, -1), "a[0, 0, 0].transpose(0, -1)" => a.select(0, 0).select(0, 0).select(0, 0).transpose(0, -1);
     t(a: SMALL.shape(&[4, 7])) All -> Same, Exact, "A matrix transposed.": "a.t()" => a.t();
     squeeze(a: SMALL.shape(&[4, 1, 5])) All -> Same, Exact, "Without dimensions of extent 1.": "a.squeeze(1)" => a.squeeze(1);
     unsqueeze(a: BOX) All -> Same, Exact, "With one more dimension of extent 1.": "a.unsqueeze(1)" => a.unsqueeze(1);
@@ -86,9 +86,9 @@ operations! {
     meshgrid(a: SMALL.shape(&[4]), b: SMALL.shape(&[3])) All -> Same, Exact, "The coordinates of a grid.": "torch.meshgrid(a, b, indexing='ij')" => Tensor::meshgrid(&[a, b], Indexing::Ij), "torch.meshgrid(a, b, indexing='xy')" => Tensor::meshgrid(&[a, b], Indexing::Xy);
     cartesian_prod(a: SMALL.shape(&[4]), b: SMALL.shape(&[3])) All -> Same, Exact, "All tuples of an element of each vector.": "torch.cartesian_prod(a, b)" => Tensor::cartesian_prod(&[a, b]), "torch.cartesian_prod(a, b, a)" => Tensor::cartesian_prod(&[a, b, a]);
     index_select(a: BOX, index: Input::new(Elements::Below(6), Some(DType::I64)).shape(&[9])) All -> Same, Exact, "The positions of a dimension that an index names.": "torch.index_select(a, 1, index)" => a.index_select(1, index);
-    gather(a: BOX, index: Input::new(Elements::Below(4), Some(DType::I64)).shape(&[7, 5, 5])) All -> Same, Exact, "At each position, what the index names along a dimension.": "torch.gather(a, 0, index)" => a.gather(0, index);
+    gather(a: BOX, index: Input::new(Elements::Below(4), Some(DType::I64)).shape(&[7, 5, 5])) All -> Same, Exact, "At each position, what the index names along a dimension.": "torch.gather(a, 0, index)" => a.gather(0, index), "torch.gather(a[0, 0, 0], 0, index[0, 0] * 0)" => a.select(0, 0).select(0, 0).select(0, 0).gather(0, &(index.select(0, 0).select(0, 0) * 0));
     take_along_axis(a: BOX, index: Input::new(Elements::Below(5), Some(DType::I64)).shape(&[1, 6, 3])) All -> Same, Exact, "The same, broadcasting along the other dimensions.": "torch.take_along_dim(a, index, 2)" => a.take_along_axis(index, 2);
-    take_along_dim(a: BOX, index: Input::new(Elements::Below(5), Some(DType::I64)).shape(&[1, 6, 3])) All -> Same, Exact, "[`take_along_axis`](crate::Tensor::take_along_axis) by another name.": "torch.take_along_dim(a, index, 2)" => a.take_along_dim(index, 2);
+    take_along_dim(a: BOX, index: Input::new(Elements::Below(5), Some(DType::I64)).shape(&[1, 6, 3])) All -> Same, Exact, "[`take_along_axis`](crate::Tensor::take_along_axis) by another name.": "torch.take_along_dim(a, index - 5, 2)" => a.take_along_dim(&(index - 5), 2);
     take(a: BOX, index: Input::new(Elements::Below(120), Some(DType::I64)).shape(&[3, 4])) All -> Same, Exact, "The elements at positions counted through all dimensions.": "torch.take(a, index)" => a.take(index), "torch.take(a, index - 120)" => a.take(&(index - 120));
     index(a: BOX, i: Input::new(Elements::Below(4), Some(DType::I64)).shape(&[3, 1]), j: Input::new(Elements::Below(6), Some(DType::I64)).shape(&[2])) All -> Same, Exact, "The elements at positions along the first axes.": "a[i, j - 6]" => a.index(&[i, &(j - 6)]), "a[i]" => a.index(&[i]), "a[i, j, i]" => a.index(&[i, j, i]);
     embedding(a: Input::new(Elements::Below(4), None).shape(&[3, 5]), weights: Input::new(Elements::Small, Some(DType::F32)).shape(&[4, 6])) Integers -> Fixed(DType::F32), Exact, "The rows of a table that integers name.": "F.embedding(a.long(), weights)" => a.embedding(weights);

@@ -210,7 +210,7 @@ renamed_methods! {
     ///
     /// ```
     /// use lazuli::Tensor;
-    /// assert_eq!(Tensor::from([5, 7]).take_along_dim(Tensor::from([1, 0]), 0).to_vec::<i32>()?, [7, 5]);
+    /// assert_eq!(Tensor::from([5, 7]).take_along_dim(Tensor::from([-1, 0]), 0).to_vec::<i32>()?, [7, 5]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     take_along_dim(index: impl AsRef<Tensor>, axis: isize) = take_along_axis;

@@ -1,6 +1,7 @@
 //! What holds for recording as a whole, and how the tests of its parts look at what is recorded.
 
 mod definitions;
+mod one_axis;
 
 use proptest::prelude::*;
 

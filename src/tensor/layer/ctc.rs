@@ -3,7 +3,7 @@
 use super::losses::Reduction;
 use crate::tensor::arguments::call::Call;
 use crate::tensor::make::create::counting;
-use crate::tensor::position::gather::needs_index;
+use crate::tensor::position::gather::{needs_index, taken_along};
 use crate::tensor::reduce::statistics::widened;
 use crate::tensor::scan::recurrences::scan;
 use crate::tensor::scan::scans::ScanOrder;
@@ -119,7 +119,7 @@ impl Labels {
                 break;
             }
             let label = self.all.select(1, k as isize);
-            let own = x.take_along_axis(&label.reshape([1, -1, 1]), 2).squeeze(2);
+            let own = taken_along(x, &label.reshape([1, -1, 1]), 2).squeeze(2);
             // A blank need not be between labels that differ.
             let previous = if k == 0 { label.clone() } else { self.all.select(1, k as isize - 1) };
             let differs = label.ne(previous);

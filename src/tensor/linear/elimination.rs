@@ -8,6 +8,7 @@ use super::{routine, substitution};
 use crate::runtime::routine::Routine;
 use crate::tensor::arguments::call::Call;
 use crate::tensor::make::create::counting;
+use crate::tensor::position::gather::taken_along;
 use crate::{DType, Result, Tensor};
 
 /// Which columns and rows an elimination goes over.
@@ -68,7 +69,7 @@ impl Elimination {
             let own = Elimination { rows: height, passive: 1, pivots: count, width: count + 1 };
             let own = own.of_matrix(&Tensor::cat([&numbers, &columns(&rest, begin, after)], -1));
             let (order, own) = (column(&own, 0).cast(DType::I64), columns(&own, 1, count + 1));
-            let exchanged = |first, end| columns(&rest, first, end).take_along_axis(&order, -2);
+            let exchanged = |first, end| taken_along(&columns(&rest, first, end), &order, -2);
             let (before, beside) = (exchanged(0, begin), exchanged(after, self.width));
             let factors = factors(&own);
             let solved =
@@ -119,7 +120,7 @@ impl Exchanged {
         let number = k as i64;
         // Of all columns, of which one counts: so the step before is computed as a whole, and stored with what is found here.
         let greatest = column(&rows.lt(number).where_(-1.0, x.abs()).argmax_keepdim(-2), own);
-        let pivots = x.take_along_axis(&greatest, -2);
+        let pivots = taken_along(x, &greatest, -2);
         let is_pivot = rows.eq(&greatest);
         let top = row(x, k);
         let below = is_pivot.where_(column(&top, own), column(x, own));

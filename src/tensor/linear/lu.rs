@@ -9,6 +9,7 @@ use super::{Matrices, matrices, routine, square, together};
 use crate::runtime::routine::Routine;
 use crate::tensor::arguments::call::Call;
 use crate::tensor::make::create::{counting, diagonal};
+use crate::tensor::position::gather::taken_along;
 use crate::{DType, Result, Tensor};
 
 impl Tensor {
@@ -102,7 +103,7 @@ impl Tensor {
             if b.node.shape.elements() == 0 {
                 return Ok(b);
             }
-            let b = b.take_along_axis(order.unsqueeze(-1), -2);
+            let b = taken_along(&b, &order.unsqueeze(-1), -2);
             let half = solved(call, &lu, &b, rows, false, true)?;
             solved(call, &lu, &half, rows, true, false)
         })

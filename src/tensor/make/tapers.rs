@@ -80,14 +80,12 @@ impl Tensor {
     /// ```
     ///
     /// A `periodic` window, PyTorch's default, is one period of what goes on; otherwise it is symmetric. Computed in `F64`. Invalid
-    /// for integers and bools, and for a `beta` that is NaN.
+    /// for integers and bools, and for a `beta` that is below 0 or NaN.
     #[track_caller]
     pub fn kaiser_window(length: usize, periodic: bool, beta: f64, dtype: DType) -> Tensor {
         let call = Call::here("kaiser_window");
         call.composed(|| {
-            if beta.is_nan() {
-                return call.fail("beta of a window must be a number, got NaN");
-            }
+            call.needs(beta >= 0.0, "beta of a window must be 0 or more", beta)?;
             let at = |root: Tensor| (root * beta).i0();
             shaped(call, length, periodic, dtype, |turns| {
                 let inside = (1.0 - (turns * 2.0 - 1.0).square()).clamp_min(0.0);

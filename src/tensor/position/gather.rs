@@ -2,7 +2,7 @@
 //! only what threads reduce together is stored before.
 
 use crate::graph::op::Op;
-use crate::tensor::arguments::call::{Call, list};
+use crate::tensor::arguments::call::{Call, is_of_scalar, list};
 use crate::{DType, Result, Shape, Tensor};
 
 impl Tensor {
@@ -27,8 +27,13 @@ impl Tensor {
         let index = index.as_ref();
         let call = Call::here("index_select");
         call.composed(|| {
-            let axis = call.axis(axis, self.known()?.0)?;
+            let (shape, _) = self.known()?;
             needs_index(call, index)?;
+            if is_of_scalar(axis, shape) && index.known()?.0.elements() == 1 {
+                // As in PyTorch, a number has one axis here.
+                return Ok(self.reshape([1]).index_select(0, index).reshape(Shape::scalar()));
+            }
+            let axis = call.axis(axis, shape)?;
             match index.known()?.0.rank() {
                 0 | 1 => selected(call, self, axis, &index.reshape([index.node.shape.elements()])),
                 _ => call.fail(format!(
@@ -41,7 +46,7 @@ impl Tensor {
 
     /// At each position of the index, the element at that position but for the axis, where the index says which:
     /// `result[i][j] = x[i][index[i][j]]` along axis 1. The index has as many dimensions as the tensor, and at
-    /// most its extents along the other axes.
+    /// most its extents along the other axes. A 0-d tensor is a line of one element, and a 0-d index one position of a line.
     ///
     /// Index out of range: as [`Tensor::index_select`].
     ///
@@ -59,7 +64,8 @@ impl Tensor {
         call.composed(|| gather(call, self, axis, index))
     }
 
-    /// As [`Tensor::gather`] under NumPy's name: along the other axes, tensor and index broadcast.
+    /// As [`Tensor::gather`] under NumPy's name: along the other axes, tensor and index broadcast, and negative positions count
+    /// from the end.
     ///
     /// ```
     /// use lazuli::Tensor;
@@ -75,14 +81,9 @@ impl Tensor {
         let index = index.as_ref();
         let call = Call::here("take_along_axis");
         call.composed(|| {
-            let (shape, at) = same_rank(call, self, index)?;
-            let axis = call.axis(axis, shape)?;
-            let (mut own, mut other) = (shape.to_vec(), at.to_vec());
-            (own[axis], other[axis]) = (1, 1);
-            let together = call.broadcast(&[&own.into(), &other.into()])?;
-            let (mut own, mut other) = (together.to_vec(), together.to_vec());
-            (own[axis], other[axis]) = (shape[axis], at[axis]);
-            gathered(call, &self.broadcast_to(own), axis, &index.broadcast_to(other))
+            let (shape, _) = same_rank(call, self, index)?;
+            let extent = shape[call.axis(axis, shape)?];
+            Ok(taken_along(self, &from_start(index, extent), axis))
         })
     }
 
@@ -148,6 +149,17 @@ pub(crate) fn needs_index(call: Call, index: &Tensor) -> Result<()> {
     }
 }
 
+/// A 0-d tensor and a source of one element as lines, where an index has one position: as in PyTorch, a number has one axis.
+pub(super) fn as_lines(call: Call, x: &Tensor, index: &Tensor, src: &Tensor) -> Result<[Tensor; 2]> {
+    let ((at, _), (own, _)) = (index.known()?, src.known()?);
+    match at.elements() == 1 && own.rank() < 2 && own.elements() == 1 {
+        true => Ok([x.reshape([1]), src.reshape([1])]),
+        false => call.fail(format!(
+            "a 0-d tensor takes one position and one element, got an index of shape {at} and a source of shape {own}"
+        )),
+    }
+}
+
 /// The shapes of tensor and index, which have equally many dimensions.
 fn same_rank<'a>(call: Call, x: &'a Tensor, index: &'a Tensor) -> Result<(&'a Shape, &'a Shape)> {
     let (shape, _) = x.known()?;
@@ -161,12 +173,29 @@ fn same_rank<'a>(call: Call, x: &'a Tensor, index: &'a Tensor) -> Result<(&'a Sh
     }
 }
 
+/// [`Tensor::take_along_axis`] of positions that are not negative. May only be called while a call is composed.
+pub(crate) fn taken_along(x: &Tensor, index: &Tensor, axis: isize) -> Tensor {
+    let call = Call::here("take_along_axis");
+    call.composed(|| {
+        let (shape, at) = same_rank(call, x, index)?;
+        let axis = call.axis(axis, shape)?;
+        let (mut own, mut other) = (shape.to_vec(), at.to_vec());
+        (own[axis], other[axis]) = (1, 1);
+        let together = call.broadcast(&[&own.into(), &other.into()])?;
+        let (mut own, mut other) = (together.to_vec(), together.to_vec());
+        (own[axis], other[axis]) = (shape[axis], at[axis]);
+        gathered(call, &x.broadcast_to(own), axis, &index.broadcast_to(other))
+    })
+}
+
 fn gather(call: Call, x: &Tensor, axis: isize, index: &Tensor) -> Result<Tensor> {
-    let (shape, at) = same_rank(call, x, index)?;
-    if shape.rank() == 0 && (axis == 0 || axis == -1) {
+    let ((own, _), (of_index, _)) = (x.known()?, index.known()?);
+    if own.rank() + of_index.rank() < 2 && own.rank().max(of_index.rank()) < 2 && matches!(axis, 0 | -1) {
         // As in PyTorch, a number has one axis here.
-        return Ok(gathered(call, &x.reshape([1]), 0, &index.reshape([1]))?.reshape(Shape::scalar()));
+        needs_index(call, index)?;
+        return Ok(gathered(call, &x.ravel(), 0, &index.ravel())?.reshape(of_index));
     }
+    let (shape, at) = same_rank(call, x, index)?;
     let axis = call.axis(axis, shape)?;
     let others = || (0..shape.rank()).filter(|&other| other != axis);
     let beyond: Vec<usize> = others().filter(|&other| at[other] > shape[other]).collect();

@@ -1,5 +1,6 @@
 //! Quantiles: what a part of a row is below. All that a call asks for are read from one row in order.
 
+use super::gather::taken_along;
 use super::rows::Rows;
 use super::sort::{at, sorted};
 use crate::graph::op::Sorted;
@@ -336,7 +337,7 @@ fn nanquantile(call: Call, rows: &Rows, q: &Quantiles, between: QuantileBetween)
             (whole.unsqueeze(0), last.unsqueeze(0) * numbers, own + 1)
         }
     };
-    let element = |rank: &Tensor| whole.take_along_axis(&rank.cast(DType::I64), own as isize);
+    let element = |rank: &Tensor| taken_along(&whole, &rank.cast(DType::I64), own as isize);
     let found = match between {
         QuantileBetween::Lower => element(&rank.floor()),
         QuantileBetween::Higher => element(&rank.ceil()),

@@ -1,9 +1,9 @@
 //! Combining elements at positions that another tensor says. What is combined, and what follows from the results
 //! element by element, is part of the kernel. The order of every sum follows from the sizes: no atomic additions.
 
-use super::gather::{gathered, needs_index};
+use super::gather::{as_lines, gathered, needs_index};
 use crate::graph::op::{ConstantRole, Op};
-use crate::tensor::arguments::call::{Call, list};
+use crate::tensor::arguments::call::{Call, is_of_scalar, list};
 use crate::tensor::arguments::promotion::{Number, Operand};
 use crate::tensor::make::create::counting;
 use crate::tensor::reduce::reductions::accumulator;
@@ -348,6 +348,10 @@ fn index_added(
     if let Some(alpha) = alpha {
         alpha.held(call, dtype)?;
     }
+    if is_of_scalar(axis, shape) {
+        let [x, src] = as_lines(call, x, index, src)?;
+        return Ok(index_added(call, &x, 0, index, &src, alpha)?.reshape(Shape::scalar()));
+    }
     let axis = call.axis(axis, shape)?;
     let (at, _) = index.known()?;
     let expected = shape.with_extent(axis, at.elements());
@@ -401,16 +405,17 @@ fn placed(
     needs_index(call, index)?;
     needs_dtype_of(call, x, src)?;
     let ((shape, _), (at, _), (own, _)) = (x.known()?, index.known()?, src.known()?);
+    let ranks = [shape.rank(), at.rank(), own.rank()];
+    if ranks.contains(&0) && ranks.iter().all(|&rank| rank < 2) && matches!(axis, 0 | -1) {
+        // As in PyTorch, a number has one axis here.
+        let [x, index, src] = [x, index, src].map(Tensor::ravel);
+        return Ok(placed(call, &x, (0, &index, &src), combine)?.reshape(shape));
+    }
     if at.rank() != shape.rank() || own.rank() != shape.rank() {
         return call.fail(format!(
             "index and source must have as many dimensions as shape {shape}, got shapes {at} and {own}; to add whole \
              rows, use .index_add"
         ));
-    }
-    if shape.rank() == 0 && (axis == 0 || axis == -1) {
-        // As in PyTorch, a number has one axis here.
-        let [x, index, src] = [x, index, src].map(|tensor| tensor.reshape([1]));
-        return Ok(placed(call, &x, (0, &index, &src), combine)?.reshape(Shape::scalar()));
     }
     let axis = call.axis(axis, shape)?;
     let all = 0..shape.rank();

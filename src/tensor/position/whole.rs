@@ -1,8 +1,8 @@
 //! Whole positions of an axis exchanged for others, and all of them in another order.
 
-use super::gather::{from_start, needs_index};
+use super::gather::{as_lines, from_start, needs_index};
 use super::scatter::{met, scattered};
-use crate::tensor::arguments::call::Call;
+use crate::tensor::arguments::call::{Call, is_of_scalar};
 use crate::tensor::make::create::counting;
 use crate::{Number, ReduceOp, Result, ScatterReduction, Shape, Tensor};
 
@@ -50,6 +50,10 @@ impl Tensor {
         let (index, src) = (index.as_ref(), src.as_ref());
         let call = Call::here("index_copy");
         call.composed(|| {
+            if is_of_scalar(axis, self.known()?.0) {
+                let [x, src] = as_lines(call, self, index, src)?;
+                return Ok(x.index_copy(0, index, src).reshape(Shape::scalar()));
+            }
             let (axis, line, parts) = along(call, self, axis, index)?;
             needs_parts(call, self, &parts, axis, src)?;
             let (shape, count) = (self.known()?.0, parts[axis]);
@@ -90,6 +94,10 @@ impl Tensor {
         let (index, src) = (index.as_ref(), src.as_ref());
         let call = Call::here("index_reduce");
         call.composed(|| {
+            if is_of_scalar(axis, self.known()?.0) {
+                let [x, src] = as_lines(call, self, index, src)?;
+                return Ok(x.index_reduce(0, index, src, reduce, include_self).reshape(Shape::scalar()));
+            }
             let (axis, line, parts) = along(call, self, axis, index)?;
             needs_parts(call, self, &parts, axis, src)?;
             Ok(self.scatter_reduce(axis as isize, line.broadcast_to(parts), src, reduce, include_self))

@@ -11,6 +11,7 @@ use transposed::transposed;
 
 use crate::tensor::arguments::call::Call;
 use crate::tensor::layer::pool::PerAxis;
+use crate::tensor::product::matmul::beside_bias;
 use crate::{Result, Tensor};
 
 macro_rules! conv_methods {
@@ -71,7 +72,7 @@ conv_methods! {
     /// output. As in all such libraries, the weight is not flipped. Dilation, groups and more are settings of
     /// [`Tensor::conv2d_with`], which takes a [`Conv2d`](crate::Conv2d) in place of stride and padding.
     ///
-    /// Dtypes are promoted; 16-bit floats are summed in `F32` and rounded once, after the bias; integers wrap.
+    /// Dtypes are promoted, that of the bias too; 16-bit floats are summed in `F32` and rounded once, after the bias; integers wrap.
     ///
     /// Invalid for bools, and for a weight or a bias that does not fit the input.
     ///
@@ -138,6 +139,7 @@ fn convolved<const N: usize>(
     bias: Option<&Tensor>,
     conv: &Conv<N>,
 ) -> Result<Tensor> {
+    let [x, weight] = &beside_bias([x, weight], bias)?;
     let Fitted { x, is_batch, channels, kernel } =
         fitted(call, x, weight, conv, "[outputs, channels / groups, kernel…]")?;
     if conv.output_padding != [0; N] {

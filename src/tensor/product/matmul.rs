@@ -3,9 +3,10 @@
 use super::contraction::{Factor, Label, contract};
 use crate::tensor::arguments::axes::Dims;
 use crate::tensor::arguments::call::Call;
+use crate::tensor::arguments::promotion::result_type;
 use crate::tensor::make::create::counting;
 use crate::tensor::position::counted::Triangle;
-use crate::{DType, Result, Shape, Tensor};
+use crate::{DType, Operand, Result, Shape, Tensor};
 
 /// Labels of the axes of matrices; those of batches, counted from the last, are above.
 const ROW: Label = 0;
@@ -236,7 +237,8 @@ impl Tensor {
     /// `x @ weightᵀ + bias` along the last dimension: what a fully connected layer computes. The weight has a row for each
     /// output, or is one vector, for one output that is not a dimension of the result.
     ///
-    /// Dtypes and errors are those of [`Tensor::matmul`]; 16-bit floats are rounded once, after the bias.
+    /// Dtypes and errors are those of [`Tensor::matmul`], but that the bias is promoted with the others: `F32` beside halves gives
+    /// `F32`. 16-bit floats are rounded once, after the bias.
     ///
     /// ```
     /// use lazuli::Tensor;
@@ -424,8 +426,21 @@ fn linear(call: Call, x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Res
         ));
     }
     let weight = if rows.rank() == 2 { weight.t() } else { weight.clone() };
-    let (product, dtype) = matmul(call, x, &weight)?;
+    let [x, weight] = beside_bias([x, &weight], bias)?;
+    let (product, dtype) = matmul(call, &x, &weight)?;
     biased(call, product, dtype, bias)
+}
+
+/// The factors of a sum in the dtype in which they and its bias meet, if that is another than their own.
+pub(super) fn beside_bias<const N: usize>(
+    factors: [&Tensor; N],
+    bias: Option<&Tensor>,
+) -> Result<[Tensor; N]> {
+    let mut operands: Vec<Operand> = factors.iter().map(|factor| Operand::from(*factor)).collect();
+    let own = result_type(&operands)?;
+    operands.extend(bias.map(Operand::from));
+    let all = result_type(&operands)?;
+    Ok(factors.map(|factor| if all == own { factor.clone() } else { factor.cast(all) }))
 }
 
 /// With the bias, which broadcasts, rounded to the dtype.
@@ -498,7 +513,9 @@ fn bilinear(call: Call, [x, y]: [&Tensor; 2], weight: &Tensor, bias: Option<&Ten
     let (own, others) = (axes_of(left, &[ROW]), axes_of(right, &[COLUMN]));
     let mut output = axes_of(left, &[INNER]);
     output.truncate(left.rank());
-    let factors = [Factor::new(x, &own), Factor::new(y, &others), Factor::new(weight, &[INNER, ROW, COLUMN])];
+    let [x, y, weight] = beside_bias([x, y, weight], bias)?;
+    let factors =
+        [Factor::new(&x, &own), Factor::new(&y, &others), Factor::new(&weight, &[INNER, ROW, COLUMN])];
     let (sum, dtype) = contract(call, &factors, &output)?;
     biased(call, sum, dtype, bias)
 }

@@ -8,7 +8,7 @@ use crate::{Result, Shape, Tensor};
 impl Tensor {
     /// The covariances of the rows of a matrix, of which each is a variable and its elements the observations: a matrix of all
     /// pairs, the sums of products of deviations over `count - correction`. A correction of 1 is PyTorch's and NumPy's default.
-    /// Of a single row (one dimension, or none) its variance, in a 0-d tensor. Floats keep their dtype, integers and bools give
+    /// Of a single row its variance, in a 0-d tensor. Floats keep their dtype, integers and bools give
     /// `F32`.
     ///
     /// Invalid for more than two dimensions.
@@ -58,13 +58,14 @@ impl Tensor {
     }
 }
 
-/// The variables as rows of floats, and whether there is only one, without a dimension of its own.
+/// The variables as rows of floats, and whether there is only one, which has no dimension of its own in results.
 fn rows(call: Call, x: &Tensor) -> Result<(Tensor, bool)> {
     let (shape, dtype) = x.known()?;
     match shape.rank() {
         rank @ 0..=2 => {
             let rows = if rank == 2 { shape.clone() } else { Shape::from([1, shape.elements()]) };
-            Ok((call.reshape(x, rows)?.cast(float_for(dtype)), rank < 2))
+            let single = rows[0] == 1;
+            Ok((call.reshape(x, rows)?.cast(float_for(dtype)), single))
         }
         _ => call.fail(format!("variables are the rows of a matrix, got shape {shape}")),
     }

@@ -2,7 +2,7 @@
 
 use crate::graph::op::{self, View};
 use crate::tensor::arguments::axes::{Axes, AxesKind, Dims};
-use crate::tensor::arguments::call::Call;
+use crate::tensor::arguments::call::{Call, is_of_scalar};
 use crate::tensor::make::create::below;
 use crate::{DType, Error, Result, Shape, Tensor};
 
@@ -317,6 +317,10 @@ fn unflatten(call: Call, x: &Tensor, axis: isize, dims: &[isize]) -> Result<Tens
 
 fn movedim(call: Call, x: &Tensor, source: &Axes, destination: &Axes) -> Result<Tensor> {
     let (shape, _) = x.known()?;
+    let is_one = |axes: &Axes| matches!(&axes.0, AxesKind::List(list) if matches!(list[..], [axis] if is_of_scalar(axis, shape)));
+    if is_one(source) && is_one(destination) {
+        return Ok(x.clone());
+    }
     let in_order = |axes: &Axes| match &axes.0 {
         AxesKind::All => Ok((0..shape.rank()).collect()),
         AxesKind::List(list) => call.axes_in_order(list, shape),

@@ -4,7 +4,7 @@ use super::border::Border;
 use crate::graph::infer::window_count;
 use crate::graph::op::View;
 use crate::tensor::arguments::axes::{Axes, Bounds, resolve_slice};
-use crate::tensor::arguments::call::{Call, from_end};
+use crate::tensor::arguments::call::{Call, from_end, is_of_scalar};
 use crate::{DType, Number, Result, Shape, Tensor};
 
 impl Tensor {
@@ -125,7 +125,14 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn unfold(&self, axis: isize, size: usize, step: usize) -> Tensor {
-        Tensor::or_invalid(window(Call::here("unfold"), self, axis, size, step, 1))
+        let call = Call::here("unfold");
+        call.composed(|| {
+            if !is_of_scalar(axis, self.known()?.0) {
+                return window(call, self, axis, size, step, 1);
+            }
+            // As in PyTorch, the one window of a number has no axis of windows.
+            Ok(window(call, &self.reshape([1]), 0, size, step, 1)?.squeeze(0))
+        })
     }
 
     /// Windows as by [`Tensor::unfold`], whose positions are `dilation` apart.

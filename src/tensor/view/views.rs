@@ -2,7 +2,7 @@
 
 use crate::graph::op::{self, View};
 use crate::tensor::arguments::axes::{Axes, Bounds, Dims};
-use crate::tensor::arguments::call::{Call, from_end};
+use crate::tensor::arguments::call::{Call, from_end, is_of_scalar};
 use crate::{Result, Shape, Tensor};
 
 impl Tensor {
@@ -174,10 +174,10 @@ fn reshape(call: Call, x: &Tensor, dims: &[isize]) -> Result<Tensor> {
 
 fn flatten(call: Call, x: &Tensor, (start, end): (Option<isize>, Option<isize>)) -> Result<Tensor> {
     let (shape, _) = x.known()?;
+    let line = Shape::from([1]);
+    // As in PyTorch, a number has one axis here.
+    let shape = if shape.rank() == 0 { &line } else { shape };
     let rank = shape.rank();
-    if rank == 0 && start.is_none() && end.is_none() {
-        return call.reshape(x, Shape::from([1]));
-    }
     let bound = |bound: Option<isize>, default| bound.map_or(Some(default), |bound| from_end(bound, rank));
     match (bound(start, 0), bound(end, rank)) {
         (Some(start), Some(end)) if start < end && end <= rank => {
@@ -212,6 +212,9 @@ fn permuted(call: Call, x: &Tensor, order: op::Axes) -> Result<Tensor> {
 
 fn transpose(call: Call, x: &Tensor, a: isize, b: isize) -> Result<Tensor> {
     let (shape, _) = x.known()?;
+    if is_of_scalar(a, shape) && is_of_scalar(b, shape) {
+        return Ok(x.clone());
+    }
     let (a, b) = (call.axis(a, shape)?, call.axis(b, shape)?);
     let mut order: op::Axes = (0..shape.rank()).collect();
     order.swap(a, b);

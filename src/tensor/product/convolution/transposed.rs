@@ -3,6 +3,7 @@
 use super::correlation::{Fitted, correlated, fitted, of_weight, with_bias};
 use super::settings::{Conv, Padding};
 use crate::tensor::arguments::call::Call;
+use crate::tensor::product::matmul::beside_bias;
 use crate::{DType, Result, Shape, Tensor};
 
 /// Convolutions, at most, that a transposed one is taken apart into.
@@ -29,6 +30,7 @@ pub(super) fn transposed<const N: usize>(
     bias: Option<&Tensor>,
     conv: &Conv<N>,
 ) -> Result<Tensor> {
+    let [x, weight] = &beside_bias([x, weight], bias)?;
     let fitted = fitted(call, x, weight, conv, "[channels, outputs / groups, kernel…]")?;
     let (own, channels) = (&weight.node.shape, fitted.channels);
     if own[0] != channels * conv.groups {
