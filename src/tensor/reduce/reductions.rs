@@ -228,6 +228,35 @@ reduction_methods! {
     reduce_xor, reduce_xor_keepdim = Reduction::Bits(ReduceOp::Xor);
 }
 
+impl Tensor {
+    /// Summed along the axes along which a tensor of that shape broadcasts to this one, so that the result has the shape: what goes back
+    /// through a broadcast. PyTorch's `sum_to_size`. Sums have the dtypes of [`Tensor::sum`]; where there is none, the tensor stays.
+    ///
+    /// Invalid for a shape that does not broadcast to the tensor's.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0], [2, 2]);
+    /// assert_eq!(x.sum_to_size([2, 1]).to_vec::<f32>()?, [3.0, 7.0]);
+    /// assert_eq!(x.sum_to_size([2]).to_vec::<f32>()?, [4.0, 6.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn sum_to_size(&self, size: impl Into<Shape>) -> Tensor {
+        let (call, size) = (Call::here("sum_to_size"), size.into());
+        call.composed(|| {
+            let (shape, dtype) = self.known()?;
+            if !size.broadcasts_to(shape) {
+                return call.fail(format!("shape {size} does not broadcast to {dtype} {shape}"));
+            }
+            let first = shape.rank() - size.rank();
+            let is_summed = |&axis: &usize| axis < first || size[axis - first] != shape[axis];
+            let axes: Vec<usize> = (0..shape.rank()).filter(is_summed).collect();
+            Ok(if axes.is_empty() { self.clone() } else { self.sum(axes).reshape(size) })
+        })
+    }
+}
+
 fn reduce(call: Call, reduction: Reduction, x: &Tensor, axes: &Axes, keepdim: bool) -> Result<Tensor> {
     let (shape, dtype) = x.known()?;
     let axes = call.axes(axes, shape)?;

@@ -3,6 +3,7 @@
 pub(crate) mod assign;
 pub(crate) mod border;
 pub(crate) mod copied;
+mod cuts;
 pub(crate) mod index;
 pub(crate) mod join;
 mod named;

@@ -181,6 +181,27 @@ impl Tensor {
         call.composed(|| diag_embed(call, self, offset))
     }
 
+    /// [`Tensor::diag_embed`] with the rows along axis `first` of the result, and the columns along `second`. PyTorch's `diag_embed`
+    /// with `dim1` and `dim2`.
+    ///
+    /// Invalid for equal axes, and for those that the result does not have.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from_slice(&[1, 2], [2]);
+    /// assert_eq!(x.diag_embed_with(1, 1, 0).to_vec::<i32>()?, [0, 0, 0, 1, 0, 0, 0, 2, 0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn diag_embed_with(&self, offset: isize, first: isize, second: isize) -> Tensor {
+        let call = Call::here("diag_embed_with");
+        call.composed(|| {
+            let matrices = diag_embed(call, self, offset)?;
+            let axes = call.axes_in_order(&[first, second], matrices.known()?.0)?;
+            Ok(matrices.movedim([-2isize, -1], &axes[..]))
+        })
+    }
+
     /// The lower triangle of the last two axes: zero where the column exceeds the row by more than
     /// `diagonal`.
     ///
