@@ -8,4 +8,5 @@ mod distributions;
 mod draws;
 pub(crate) mod foreign;
 pub(crate) mod random;
+mod signals;
 pub(crate) mod tapers;

@@ -53,6 +53,23 @@ taper_methods! {
 }
 
 impl Tensor {
+    /// Hamming's window with other weights, `alpha - beta * cos(2πt / n)`: PyTorch's `hamming_window` with `alpha` and `beta`.
+    ///
+    /// ```
+    /// use lazuli::{DType, Tensor};
+    /// let window = Tensor::hamming_window_with(3, false, 0.75, 0.25, DType::F64).round_decimals(9);
+    /// assert_eq!(window.to_vec::<f64>()?, [0.5, 1.0, 0.5]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    ///
+    /// A `periodic` window, PyTorch's default, is one period of what goes on; otherwise it is symmetric. Computed in `F64`. Invalid
+    /// for integers and bools.
+    #[track_caller]
+    pub fn hamming_window_with(length: usize, periodic: bool, alpha: f64, beta: f64, dtype: DType) -> Tensor {
+        let call = Call::here("hamming_window_with");
+        call.composed(|| taper(call, length, periodic, dtype, &[alpha, -beta]))
+    }
+
     /// Bartlett's window, a triangle: `1 - |2t / n - 1|`, which is 0 where it begins.
     ///
     /// ```
@@ -97,7 +114,7 @@ impl Tensor {
 }
 
 /// A window of some shape, which is given how far along it each position is: from 0 to 1 in `F64`.
-fn shaped(
+pub(super) fn shaped(
     call: Call,
     length: usize,
     periodic: bool,
@@ -116,7 +133,13 @@ fn shaped(
 }
 
 /// A sum of cosines of 0, 1, 2 … turns along the window.
-fn taper(call: Call, length: usize, periodic: bool, dtype: DType, weights: &[f64]) -> Result<Tensor> {
+pub(super) fn taper(
+    call: Call,
+    length: usize,
+    periodic: bool,
+    dtype: DType,
+    weights: &[f64],
+) -> Result<Tensor> {
     shaped(call, length, periodic, dtype, |turns| {
         let angle = turns * TAU;
         let cosines =

@@ -25,6 +25,7 @@ pub struct Stft {
     window: Option<Tensor>,
     border: Option<PadMode>,
     normalized: bool,
+    two_sided: bool,
 }
 
 impl Stft {
@@ -37,7 +38,14 @@ impl Stft {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     pub fn new(size: usize) -> Stft {
-        Stft { size, hop: size / 4, window: None, border: Some(PadMode::Reflect), normalized: false }
+        Stft {
+            size,
+            hop: size / 4,
+            window: None,
+            border: Some(PadMode::Reflect),
+            normalized: false,
+            two_sided: false,
+        }
     }
 
     /// How far apart parts begin.
@@ -96,6 +104,21 @@ impl Stft {
         self
     }
 
+    /// All frequencies, `size` of them: beyond the half, those of a real signal are the conjugates of the others, in the other
+    /// order. PyTorch's `onesided=False`.
+    ///
+    /// ```
+    /// use lazuli::{Shape, Stft, Tensor};
+    /// let (_, im) = Tensor::randn([1000], 1).stft(&Stft::new(64).two_sided());
+    /// assert_eq!(im.shape()?, Shape::from([64, 63]));
+    /// assert_eq!(im.select(0, 1).to_vec::<f32>()?, (-im.select(0, 63)).to_vec::<f32>()?);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn two_sided(mut self) -> Stft {
+        self.two_sided = true;
+        self
+    }
+
     /// The window in the size of a part, if there is one.
     fn whole_window(&self, call: Call, x: &Tensor) -> Result<Option<Tensor>> {
         let (size, hop) = (self.size, self.hop);
@@ -123,7 +146,7 @@ impl Stft {
 
 impl Tensor {
     /// The Fourier transforms of overlapping parts of a signal, as [`Stft`] says: real and imaginary parts, for each of
-    /// `size / 2 + 1` frequencies those of all parts: `[.., n]` to `[.., size / 2 + 1, 1 + n / hop]`. PyTorch's
+    /// `size / 2 + 1` frequencies, or of all, those of all parts: `[.., n]` to `[.., size / 2 + 1, 1 + n / hop]`. PyTorch's
     /// `stft` of real numbers.
     ///
     /// Invalid for integers and bools, if the signal is shorter than a part, and for settings that do not fit.
@@ -165,7 +188,12 @@ impl Tensor {
             }
             let parts = whole.unfold(-1, settings.size, settings.hop).cast(dtype.compute());
             let parts = window.map_or(parts.clone(), |window| &parts * window);
-            let (re, im) = parts.rfft(-1);
+            let (mut re, mut im) = parts.rfft(-1);
+            if settings.two_sided {
+                let rest = |x: &Tensor| x.slice(-1, 1..settings.size.div_ceil(2)).flip(-1);
+                re = Tensor::cat([&re, &rest(&re)], -1);
+                im = Tensor::cat([&im, &-rest(&im)], -1);
+            }
             let result = |x: Tensor| {
                 let scaled = if settings.normalized { x / settings.scale() } else { x };
                 scaled.cast(dtype).transpose(-1, -2)
@@ -209,14 +237,16 @@ impl Tensor {
             if parts == 0 {
                 return call.fail(format!("there are no parts in shape {shape}"));
             }
-            let bins = settings.size / 2 + 1;
+            let half = settings.size / 2 + 1;
+            let bins = if settings.two_sided { settings.size } else { half };
             if shape[shape.rank() - 2] != bins {
                 return call.fail(format!(
                     "transforms of {} numbers have {bins} results, got shape {shape}",
                     settings.size
                 ));
             }
-            let last = |x: &Tensor| x.transpose(-1, -2).cast(dtype.compute());
+            // The others say the same of a real signal.
+            let last = |x: &Tensor| x.slice(-2, ..half).transpose(-1, -2).cast(dtype.compute());
             let back = last(self).irfft(&last(imaginary), settings.size, -1);
             let window = match window {
                 Some(window) => window,
