@@ -64,15 +64,25 @@ impl Tensor {
     #[track_caller]
     pub fn pinv(&self) -> Tensor {
         let call = Call::here("pinv");
-        call.composed(|| {
-            let of = matrices(call, self)?;
-            if of.rows.min(of.columns) == 0 {
-                return Ok(Tensor::zeros(of.of(of.columns, of.rows), of.dtype));
-            }
-            let (u, s, vh) = svd(call, self)?;
-            let inverse = counts(&of, &s).where_(s.reciprocal(), s.zeros_like() * &s);
-            Ok((swapped(&vh) * inverse.unsqueeze(-2)).matmul(swapped(&u)))
-        })
+        call.composed(|| pinv(call, self, None, None))
+    }
+
+    /// [`Tensor::pinv`] for which singular values count as 0 up to `atol`, or up to `rtol` of the greatest, whichever is more. Without an
+    /// `rtol` it is `max(m, n) * eps`, or 0 beside an `atol` that is not. PyTorch's `torch.linalg.pinv` with `atol` and `rtol`.
+    ///
+    /// Invalid for a tolerance that is negative or NaN.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from([[2.0f64, 0.0], [0.0, 0.1]]);
+    /// let expected = Tensor::from([[0.5f64, 0.0], [0.0, 0.0]]);
+    /// assert!((x.pinv_with(0.2, None) - expected).abs().max(..).item::<f64>()? < 1e-14);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn pinv_with(&self, atol: impl Into<Option<f64>>, rtol: impl Into<Option<f64>>) -> Tensor {
+        let (call, atol, rtol) = (Call::here("pinv_with"), atol.into(), rtol.into());
+        call.composed(|| pinv(call, self, atol, rtol))
     }
 
     /// How many times as much of an error there may be in a solution as in what it is of, of a matrix or of each of a batch, in `F32`
@@ -110,21 +120,60 @@ impl Tensor {
     #[track_caller]
     pub fn matrix_rank(&self) -> Tensor {
         let call = Call::here("matrix_rank");
-        call.composed(|| {
-            let of = matrices(call, self)?;
-            if of.rows.min(of.columns) == 0 {
-                return Ok(Tensor::zeros(of.batch, DType::I64));
-            }
-            let s = values(call, self)?;
-            Ok(counts(&of, &s).sum(-1))
-        })
+        call.composed(|| matrix_rank(call, self, None, None))
+    }
+
+    /// [`Tensor::matrix_rank`] of singular values above `atol`, and above `rtol` of the greatest, as [`Tensor::pinv_with`] takes them. PyTorch's
+    /// `torch.linalg.matrix_rank` with `atol` and `rtol`.
+    ///
+    /// ```
+    /// use lazuli::Tensor;
+    /// let x = Tensor::from([[2.0f64, 0.0], [0.0, 0.1]]);
+    /// assert_eq!(x.matrix_rank_with(0.2, None).item::<i64>()?, 1);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn matrix_rank_with(&self, atol: impl Into<Option<f64>>, rtol: impl Into<Option<f64>>) -> Tensor {
+        let (call, atol, rtol) = (Call::here("matrix_rank_with"), atol.into(), rtol.into());
+        call.composed(|| matrix_rank(call, self, atol, rtol))
     }
 }
 
-/// Which singular values, of which there are some, are more than rounding may have made of 0.
-fn counts(of: &Matrices, s: &Tensor) -> Tensor {
+fn pinv(call: Call, x: &Tensor, atol: Option<f64>, rtol: Option<f64>) -> Result<Tensor> {
+    let of = matrices(call, x)?;
+    let [atol, rtol] = tolerances(call, &of, atol, rtol)?;
+    if of.rows.min(of.columns) == 0 {
+        return Ok(Tensor::zeros(of.of(of.columns, of.rows), of.dtype));
+    }
+    let (u, s, vh) = svd(call, x)?;
+    let inverse = counts(&s, atol, rtol).where_(s.reciprocal(), s.zeros_like() * &s);
+    Ok((swapped(&vh) * inverse.unsqueeze(-2)).matmul(swapped(&u)))
+}
+
+fn matrix_rank(call: Call, x: &Tensor, atol: Option<f64>, rtol: Option<f64>) -> Result<Tensor> {
+    let of = matrices(call, x)?;
+    let [atol, rtol] = tolerances(call, &of, atol, rtol)?;
+    if of.rows.min(of.columns) == 0 {
+        return Ok(Tensor::zeros(of.batch, DType::I64));
+    }
+    Ok(counts(&values(call, x)?, atol, rtol).sum(-1))
+}
+
+/// Up to which number, and up to which share of the greatest one, singular values count as 0: by default, what rounding may have made of it.
+fn tolerances(call: Call, of: &Matrices, atol: Option<f64>, rtol: Option<f64>) -> Result<[f64; 2]> {
+    for tolerance in [atol, rtol].into_iter().flatten() {
+        call.needs(tolerance >= 0.0, "a tolerance must be 0 or more", tolerance)?;
+    }
     let eps = if of.dtype == DType::F64 { f64::EPSILON } else { f32::EPSILON.into() };
-    s.gt(s.slice(-1, ..1) * (of.rows.max(of.columns) as f64 * eps))
+    let atol = atol.unwrap_or(0.0);
+    let share = if atol > 0.0 { 0.0 } else { of.rows.max(of.columns) as f64 * eps };
+    Ok([atol, rtol.unwrap_or(share)])
+}
+
+/// Which singular values, of which there are some, are above the tolerances.
+fn counts(s: &Tensor, atol: f64, rtol: f64) -> Tensor {
+    let limit = s.slice(-1, ..1) * rtol;
+    s.gt(if atol > 0.0 { limit.maximum(atol) } else { limit })
 }
 
 /// A square matrix with the same singular values, and what the left vectors of it are multiplied with, of matrices with as many
