@@ -58,6 +58,19 @@ fn of_any_dtype() {
     }
 }
 
+/// Queries behind a cache, and scores with a bound: neither is stored.
+#[test]
+fn of_a_cache_and_of_bounded_scores() {
+    for (queries, keys) in [(16, 300), (64, 64), (77, 50)] {
+        compare(&format!("{queries} {keys}"), 1, |device| {
+            let [q, k, v] =
+                [(queries, 1), (keys, 2), (keys, 3)].map(|(n, seed)| randn(device, &[2, n, 32], seed));
+            let settings = Attention::new().causal_lower_right(true).softcap(3.0);
+            q.scaled_dot_product_attention(&k, &v, &settings)
+        });
+    }
+}
+
 /// BF16 of any sizes: weights go in pairs, the last of which is whole or not.
 #[test]
 fn of_pairs() {

@@ -18,10 +18,20 @@ use crate::{DType, Result, Scalar, Shape, Tensor};
 #[derive(Clone, Debug, Default)]
 pub struct Attention {
     mask: Option<Tensor>,
-    causal: bool,
+    causal: Option<Causal>,
+    softcap: Option<f64>,
     scale: Option<f64>,
     dropout: Option<(f64, u64)>,
     grouped: bool,
+}
+
+/// Which keys a query sees of those before it.
+#[derive(Clone, Copy, Debug)]
+enum Causal {
+    /// Up to its own number.
+    FromTheFirst,
+    /// The last query sees all.
+    FromTheLast,
 }
 
 impl Attention {
@@ -57,7 +67,7 @@ impl Attention {
         self
     }
 
-    /// Whether a query sees only the keys up to its own position.
+    /// Whether a query sees only the keys up to its own position, counted from the first ones: PyTorch's `is_causal`.
     ///
     /// ```
     /// use lazuli::{Attention, Tensor};
@@ -67,7 +77,41 @@ impl Attention {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     pub fn causal(mut self, causal: bool) -> Attention {
-        self.causal = causal;
+        self.causal = causal.then_some(Causal::FromTheFirst);
+        self
+    }
+
+    /// Whether a query sees only the keys up to its own position, counted from the last ones: the last query sees all. So queries
+    /// follow the keys of a cache. PyTorch's `causal_lower_right`; queries before the first key give zeros.
+    ///
+    /// ```
+    /// use lazuli::{Attention, Tensor};
+    /// let (q, k) = (Tensor::zeros([2, 4], lazuli::DType::F32), Tensor::rand([3, 4], 2));
+    /// let v = Tensor::from_slice(&[1.0f32, 5.0, 9.0], [3, 1]);
+    /// let y = q.scaled_dot_product_attention(&k, &v, &Attention::new().causal_lower_right(true));
+    /// assert_eq!(y.round().to_vec::<f32>()?, [3.0, 5.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn causal_lower_right(mut self, causal: bool) -> Attention {
+        self.causal = causal.then_some(Causal::FromTheLast);
+        self
+    }
+
+    /// A bound of the scores, before masks: `cap * tanh(scores / cap)`, as ONNX's `softcap`. Invalid unless it is positive and finite.
+    ///
+    /// Gemma Team, "Gemma 2: improving open language models at a practical size", 2024.
+    ///
+    /// ```
+    /// use lazuli::{Attention, Tensor};
+    /// let q = Tensor::from_slice(&[100.0f32, 0.0, 0.0, 100.0], [2, 2]);
+    /// let values = Tensor::from_slice(&[1.0f32, 2.0], [2, 1]);
+    /// let y = q.scaled_dot_product_attention(&q, &values, &Attention::new().softcap(1.0));
+    /// let most = 1f32.exp() / (1f32.exp() + 1.0); // tanh of much is 1, of nothing 0
+    /// assert!((y.select(0, 0).item::<f32>()? - (2.0 - most)).abs() < 1e-6);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn softcap(mut self, cap: f64) -> Attention {
+        self.softcap = Some(cap);
         self
     }
 
@@ -168,9 +212,16 @@ fn attend(call: Call, tensors: [&Tensor; 3], attention: &Attention) -> Result<Te
     let beside = |x: &Tensor| if heads.is_some() { x.unsqueeze(-3) } else { x.clone() };
     let (scores, _) = matmul(call, &apart(&q), &beside(&k).transpose(-2, -1))?;
     let scale = attention.scale.unwrap_or(1.0 / (length as f64).sqrt());
-    let scores = masked(call, together(scores) * scale, attention)?;
+    let mut scores = together(scores) * scale;
+    if let Some(cap) = attention.softcap {
+        call.needs(cap > 0.0 && cap.is_finite(), "the cap of scores must be positive and finite", cap)?;
+        scores = (scores * (1.0 / cap)).tanh() * cap;
+    }
+    let scores = masked(call, scores, attention)?;
     let mut weights = scores.softmax(-1);
-    if attention.mask.is_some() {
+    let may_see_nothing = matches!(attention.causal, Some(Causal::FromTheLast))
+        && queries[queries.rank() - 2] > keys[keys.rank() - 2];
+    if attention.mask.is_some() || may_see_nothing {
         let none = scores.max_keepdim(-1).eq(f64::NEG_INFINITY);
         weights = filled(call, &weights, &none, 0.0)?;
     }
@@ -204,9 +255,13 @@ fn masked(call: Call, scores: Tensor, attention: &Attention) -> Result<Tensor> {
     let shape = scores.node.shape.clone();
     let [queries, keys] = [shape[shape.rank() - 2], shape[shape.rank() - 1]];
     let mut scores = scores;
-    if attention.causal {
-        let position = |count: usize| Tensor::arange(0, count as i64, 1);
-        let later = position(keys).gt(position(queries).unsqueeze(1));
+    if let Some(causal) = attention.causal {
+        let before = match causal {
+            Causal::FromTheFirst => 0,
+            Causal::FromTheLast => keys as i64 - queries as i64,
+        };
+        let position = |first: i64, count: usize| Tensor::arange(first, first + count as i64, 1);
+        let later = position(0, keys).gt(position(before, queries).unsqueeze(1));
         scores = filled(call, &scores, &later, f64::NEG_INFINITY)?;
     }
     if let Some(mask) = &attention.mask {
@@ -228,4 +283,49 @@ fn filled(call: Call, x: &Tensor, mask: &Tensor, value: f64) -> Result<Tensor> {
     let (shape, dtype) = x.known()?;
     let value = call.filled(Scalar::from_f64(dtype, value), ConstantRole::Literal, shape)?;
     Ok(mask.where_(value, x))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Device;
+    use crate::tensor::tests::mistake;
+
+    fn numbers(shape: [usize; 2], seed: u64) -> Tensor {
+        Tensor::rand(shape, seed).cast(DType::F64).to(&Device::interpreter())
+    }
+
+    #[test]
+    fn queries_follow_a_cache() {
+        let (k, v) = (numbers([5, 4], 1), numbers([5, 3], 2));
+        let all = numbers([5, 4], 3);
+        let whole = all.scaled_dot_product_attention(&k, &v, &Attention::new().causal(true));
+        let lower = Attention::new().causal_lower_right(true);
+        // The last queries alone give what they give among all.
+        let last = all.slice(0, 3..).scaled_dot_product_attention(&k, &v, &lower);
+        assert!((last - whole.slice(0, 3..)).abs().max(..).item::<f64>().unwrap() < 1e-15);
+        // Of more queries than keys, the first see nothing.
+        let few = all.scaled_dot_product_attention(k.slice(0, ..2), v.slice(0, ..2), &lower);
+        let few = few.to_vec::<f64>().unwrap();
+        assert_eq!(few[..9], [0.0; 9]);
+        assert_eq!(few[9..12], v.slice(0, ..1).ravel().to_vec::<f64>().unwrap());
+    }
+
+    #[test]
+    fn a_cap_bounds_scores_before_masks() {
+        let (q, k, v) = (numbers([3, 4], 1) * 50.0, numbers([5, 4], 2) * 50.0, numbers([5, 3], 3));
+        let y = q.scaled_dot_product_attention(&k, &v, &Attention::new().softcap(2.0).causal(true));
+        let scores = (q.matmul(k.t()) / 2.0 / 2.0).tanh() * 2.0;
+        let later = Tensor::tri(3, 5, 0, DType::Bool).to(&Device::interpreter()).logical_not();
+        let expected = later.where_(f64::NEG_INFINITY, scores).softmax(-1).matmul(&v);
+        assert!((y - expected).abs().max(..).item::<f64>().unwrap() < 1e-14);
+        for cap in [0.0, -1.0, f64::INFINITY] {
+            mistake!(
+                q.scaled_dot_product_attention(&k, &v, &Attention::new().softcap(cap)),
+                &format!(
+                    "scaled_dot_product_attention: the cap of scores must be positive and finite, got {cap}"
+                )
+            );
+        }
+    }
 }
