@@ -151,15 +151,7 @@ impl Tensor {
     #[track_caller]
     pub fn binary_cross_entropy(&self, target: impl AsRef<Tensor>, reduction: Reduction) -> Tensor {
         let target = target.as_ref();
-        loss(Call::here("binary_cross_entropy"), self, target, reduction, |x, y| {
-            let (own, other) = (x.log().maximum(-100.0), (-x).log1p().maximum(-100.0));
-            // PyTorch's slopes: those of the logarithms are infinite where the losses are limited.
-            ((y - 1.0) * other - y * own).derived([x, y], |g, [x, y], _| {
-                let slope = (&x - y) / ((-&x + 1.0) * &x).maximum(1e-12);
-                let (own, other) = (x.log().maximum(-100.0), (-x).log1p().maximum(-100.0));
-                [&g * slope, g * (other - own)]
-            })
-        })
+        loss(Call::here("binary_cross_entropy"), self, target, reduction, probability_loss)
     }
 
     /// `y * (log(y) - x)` of a target y and the logarithm x of a prediction, 0 where y is: the terms of the
@@ -317,6 +309,17 @@ pub(super) fn loss_of<const N: usize>(
         Term { call, value: losses.value.and_then(|losses| reduced(call, &losses, reduction)) }
     });
     Tensor::or_invalid(reduced)
+}
+
+/// The cross-entropy of a probability.
+pub(super) fn probability_loss(x: &Term, y: &Term) -> Term {
+    let (own, other) = (x.log().maximum(-100.0), (-x).log1p().maximum(-100.0));
+    // PyTorch's slopes: those of the logarithms are infinite where the losses are limited.
+    ((y - 1.0) * other - y * own).derived([x, y], |g, [x, y], _| {
+        let slope = (&x - y) / ((-&x + 1.0) * &x).maximum(1e-12);
+        let (own, other) = (x.log().maximum(-100.0), (-x).log1p().maximum(-100.0));
+        [&g * slope, g * (other - own)]
+    })
 }
 
 fn reduced(call: Call, losses: &Tensor, reduction: Reduction) -> Result<Tensor> {

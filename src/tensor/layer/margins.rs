@@ -76,6 +76,43 @@ impl Tensor {
         })
     }
 
+    /// [`Tensor::triplet_margin_loss`] by another distance, which is given two of the tensors, as they are. What it makes of them
+    /// must be a float; shapes broadcast. PyTorch's `triplet_margin_with_distance_loss`.
+    ///
+    /// ```
+    /// use lazuli::{Reduction, Tensor};
+    /// let (x, far) = (Tensor::from_slice(&[0.0f32, 0.0], [1, 2]), Tensor::from_slice(&[3.0f32, 4.0], [1, 2]));
+    /// let steps = |x: &Tensor, y: &Tensor| (x - y).abs().sum(-1);
+    /// let loss = x.triplet_margin_with_distance_loss(&x, &far, steps, 9.0, false, Reduction::Mean);
+    /// assert_eq!(loss.item::<f32>()?, 2.0);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn triplet_margin_with_distance_loss(
+        &self,
+        positive: impl AsRef<Tensor>,
+        negative: impl AsRef<Tensor>,
+        distance: impl Fn(&Tensor, &Tensor) -> Tensor,
+        margin: f64,
+        swap: bool,
+        reduction: Reduction,
+    ) -> Tensor {
+        let (positive, negative) = (positive.as_ref(), negative.as_ref());
+        // The user's own operations carry their own names and lines.
+        let (near, own) = (distance(self, positive), distance(self, negative));
+        let other = swap.then(|| distance(positive, negative));
+        let call = Call::here("triplet_margin_with_distance_loss");
+        call.composed(|| {
+            call.needs(margin > 0.0, "margin must be more than 0", margin)?;
+            let far = other.map_or(own.clone(), |other| own.minimum(other));
+            let (dtype, [near, far]) = together(call, [&near, &far])?;
+            let losses = loss_of(call, [&near, &far], reduction, |[near, far]| {
+                (near - far + Argument(margin)).maximum(0.0)
+            });
+            Ok(losses.cast(dtype))
+        })
+    }
+
     /// `max(-y * (x - other) + margin, 0)`: 0 where x is the larger by the margin for a target y of 1, the smaller for one of
     /// -1. In the promoted dtype, which must be a float; shapes broadcast. PyTorch's margin is 0.
     ///

@@ -1,6 +1,6 @@
 //! Losses with all that PyTorch's have: weights of elements and classes, logarithms as targets, means of batches.
 
-use super::losses::{ByLabels, IGNORED, Reduction, class_axis, loss_of, over_labels};
+use super::losses::{ByLabels, IGNORED, Reduction, class_axis, loss_of, over_labels, probability_loss};
 use crate::tensor::arguments::call::Call;
 use crate::tensor::map::operands::Rule;
 use crate::tensor::map::special::xlogy;
@@ -85,7 +85,7 @@ impl KlDiv {
     }
 }
 
-/// What [`Tensor::binary_cross_entropy_with_logits_with`] multiplies its terms with.
+/// What [`Tensor::binary_cross_entropy_with_logits_with`] and [`Tensor::binary_cross_entropy_with`] multiply their terms with.
 ///
 /// ```
 /// use lazuli::{BinaryCrossEntropy, Tensor};
@@ -302,16 +302,48 @@ impl Tensor {
             let one = Tensor::ones([], self.known()?.1);
             let weights = settings.weights.as_ref().unwrap_or(&one);
             let positive = settings.positive.as_ref().unwrap_or(&one);
-            for weights in [weights, positive] {
-                let (own, dtype) = weights.known()?;
-                if own.broadcast(&together).as_ref() != Some(&together) {
-                    return call.fail(format!("weights of {dtype} {own} do not broadcast to {together}"));
-                }
-            }
+            fits(call, weights, &together)?;
+            fits(call, positive, &together)?;
             let BinaryCrossEntropy { reduction, .. } = *settings;
             Ok(loss_of(call, [self, target, positive, weights], reduction, |[x, y, positive, weights]| {
                 let share = (positive - 1.0) * &y + 1.0;
                 ((-y + 1.0) * &x - share * x.logsigmoid()) * weights
+            }))
+        })
+    }
+
+    /// [`Tensor::binary_cross_entropy`] whose terms have weights, which broadcast to the shape of prediction and target. In the promoted
+    /// dtype, which must be a float. PyTorch's `binary_cross_entropy` with `weight`.
+    ///
+    /// Invalid for settings with positive weights, which are of logits.
+    ///
+    /// ```
+    /// use lazuli::{BinaryCrossEntropy, Reduction, Tensor};
+    /// let (x, y) = (Tensor::from_slice(&[0.5f32, 0.0], [2]), Tensor::from_slice(&[1.0f32, 1.0], [2]));
+    /// let settings = BinaryCrossEntropy::new().weights(&Tensor::scalar(2.0f32)).reduction(Reduction::None);
+    /// let losses = x.binary_cross_entropy_with(&y, &settings);
+    /// assert_eq!(losses.to_vec::<f32>()?, [2.0 * std::f32::consts::LN_2, 200.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn binary_cross_entropy_with(
+        &self,
+        target: impl AsRef<Tensor>,
+        settings: &BinaryCrossEntropy,
+    ) -> Tensor {
+        let (call, target) = (Call::here("binary_cross_entropy_with"), target.as_ref());
+        call.composed(|| {
+            let BinaryCrossEntropy { weights, positive, reduction } = settings;
+            if positive.is_some() {
+                return call
+                    .fail("positive weights are of logits: use .binary_cross_entropy_with_logits_with");
+            }
+            Rule::Floats.dtype(call, &[self.into(), target.into()])?;
+            let one = Tensor::ones([], self.known()?.1);
+            let weights = weights.as_ref().unwrap_or(&one);
+            fits(call, weights, &call.broadcast(&[self.known()?.0, target.known()?.0])?)?;
+            Ok(loss_of(call, [self, target, weights], *reduction, |[x, y, weights]| {
+                probability_loss(&x, &y) * weights
             }))
         })
     }
@@ -333,6 +365,15 @@ impl Tensor {
     pub fn nll_loss_with(&self, labels: impl AsRef<Tensor>, settings: &NllLoss) -> Tensor {
         let (call, labels) = (Call::here("nll_loss_with"), labels.as_ref());
         call.composed(|| nll_loss(call, self, labels, settings))
+    }
+}
+
+/// An error unless weights broadcast to that shape.
+fn fits(call: Call, weights: &Tensor, together: &Shape) -> Result<()> {
+    let (own, dtype) = weights.known()?;
+    match own.broadcast(together).as_ref() == Some(together) {
+        true => Ok(()),
+        false => call.fail(format!("weights of {dtype} {own} do not broadcast to {together}")),
     }
 }
 

@@ -12,6 +12,7 @@ mod gamma_shares;
 mod limits;
 pub(crate) mod operands;
 pub(crate) mod operators;
+mod quantize;
 mod representation;
 mod signs;
 pub(crate) mod special;

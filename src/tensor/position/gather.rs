@@ -2,7 +2,7 @@
 //! only what threads reduce together is stored before.
 
 use crate::graph::op::Op;
-use crate::tensor::arguments::call::{Call, is_of_scalar, list};
+use crate::tensor::arguments::call::{Call, from_end, is_of_scalar, list};
 use crate::{DType, Result, Shape, Tensor};
 
 impl Tensor {
@@ -128,16 +128,47 @@ impl Tensor {
     pub fn embedding(&self, weights: impl AsRef<Tensor>) -> Tensor {
         let weights = weights.as_ref();
         let call = Call::here("embedding");
+        call.composed(|| embedding(call, self, weights))
+    }
+
+    /// [`Tensor::embedding`] with a row of the table that stands for no entry: it is read as the others are, and its gradient is 0. PyTorch's
+    /// `functional.embedding` with `padding_idx`. A negative number counts from the table's end.
+    ///
+    /// Invalid for what [`Tensor::embedding`] is, and for a row that the table does not have.
+    ///
+    /// ```
+    /// use lazuli::{Tensor, grad};
+    /// let weights = Tensor::from_slice(&[0.5f32, 1.5, 2.5], [3, 1]);
+    /// let ids = Tensor::from_slice(&[2i64, 0, 2], [3]);
+    /// let loss = ids.embedding_padded(&weights, 0).sum(..);
+    /// assert_eq!(loss.item::<f32>()?, 5.5);
+    /// assert_eq!(grad(&loss, &weights).to_vec::<f32>()?, [0.0, 0.0, 2.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn embedding_padded(&self, weights: impl AsRef<Tensor>, padding: isize) -> Tensor {
+        let weights = weights.as_ref();
+        let call = Call::here("embedding_padded");
         call.composed(|| {
-            needs_index(call, self)?;
-            match weights.known()?.0.rank() {
-                2 => rows(call, weights, self),
-                _ => call.fail(format!(
-                    "the weights must be a table (entries, features), got shape {}",
-                    weights.node.shape
-                )),
-            }
+            let vectors = embedding(call, self, weights)?;
+            let entries = weights.known()?.0[0];
+            let Some(padding) = from_end(padding, entries).filter(|&padding| padding < entries) else {
+                return call.fail(format!("the table {} has no row {padding}", weights.node.shape));
+            };
+            let is_padding = self.cast(DType::I64).eq(padding as i64).unsqueeze(-1);
+            Ok(is_padding.where_(vectors.detach(), &vectors))
         })
+    }
+}
+
+fn embedding(call: Call, index: &Tensor, weights: &Tensor) -> Result<Tensor> {
+    needs_index(call, index)?;
+    match weights.known()?.0.rank() {
+        2 => rows(call, weights, index),
+        _ => call.fail(format!(
+            "the weights must be a table (entries, features), got shape {}",
+            weights.node.shape
+        )),
     }
 }
 
