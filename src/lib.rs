@@ -142,9 +142,9 @@ pub use tensor::{
     Arguments, Attention, Axes, BinaryCrossEntropy, BitOrder, Border, Bounds, Compiled, Conv, Conv1d, Conv2d,
     Conv3d, ConvolveMode, CrossEntropy, Dims, Element, Executable, Fourier, FourierNorm, GridSample, Index,
     Indexing, Interpolation, KlDiv, Leaves, MatrixNorm, NllLoss, Number, Operand, Outside, PadMode, Pair,
-    PerAxis, Pool, Pool1d, Pool2d, Pool3d, QuantileBetween, Quantiles, Reduction, Rounding, ScanOrder,
-    ScatterReduction, Stft, Tensors, Traceable, clip_grad_norm, compile, grad, hessian, iterate, jacobian,
-    jvp, parallel, scan, tree_map, vjp,
+    PerAxis, Pool, Pool1d, Pool2d, Pool3d, QuantileBetween, Quantiles, Reduction, RoiAlign, Rounding,
+    ScanOrder, ScatterReduction, Stft, Tensors, Traceable, clip_grad_norm, compile, grad, hessian, iterate,
+    jacobian, jvp, parallel, scan, tree_map, vjp,
 };
 pub use tune::{Tuner, TuningProgress, tune};
 pub use tuned::{TunedKernel, Tuning};

@@ -226,6 +226,7 @@ fn views(page: &mut Page) {
         x.slice(1, ..2).gradient_with(1, 1.0, 2);
         x.gradient_with(1, 1.0, 3);
         x.diag_embed(isize::MAX);
+        x.diag_embed_with(0, 1, -2);
         x.i(s![..., ...]);
         x.i(s![..;0]);
         x.flip([0, 0]);
@@ -287,6 +288,10 @@ fn joins(page: &mut Page) {
         Tensor::stack(&[&x, &x], 3);
         x.hsplit(3);
         zero.hsplit(1);
+        zero.hsplit_at([1]);
+        tensor(DType::F32, &[7]).vsplit_at([1]);
+        x.dsplit_at([1]);
+        x.tensor_split_at([1], 2);
         x.vsplit(0);
         x.select(0, 0).vsplit(1);
         x.dsplit(1);
@@ -325,6 +330,7 @@ fn gathers(page: &mut Page) {
         x.take(&number);
         none.take(&index);
         index.embedding(&tensor(DType::F32, &[3]));
+        index.embedding_padded(&x, 99);
         x.embedding(&x);
         index.embedding_bag(&x, None, None, ScatterReduction::Sum);
         index.embedding_bag(&x, Some(&x), None, ScatterReduction::Sum);

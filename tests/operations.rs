@@ -64,7 +64,7 @@ fn rows_are_well_formed() {
 // --- Every public method has a row ---
 
 /// Methods that give a tensor and record no operation, or only a part of one that has a row.
-const NO_ROW: [(&str, &str); 26] = [
+const NO_ROW: [(&str, &str); 27] = [
     ("from_vec", "data"),
     ("from_slice", "data"),
     ("from_bytes", "data"),
@@ -76,6 +76,7 @@ const NO_ROW: [(&str, &str); 26] = [
     ("with_gradient", "the same values"),
     ("nonzero", "evaluates how many there are"),
     ("argwhere", "evaluates how many there are"),
+    ("nms", "evaluates how many there are"),
     ("masked_select", "evaluates how many there are"),
     ("unique", "evaluates how many there are"),
     ("unique_inverse", "evaluates how many there are"),
@@ -317,6 +318,7 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 7] = [
             "nll_loss",
             "nll_loss_with",
             "pdist",
+            "roi_align",
             "scatter",
             "scatter_add",
             "scatter_reduce",
@@ -338,11 +340,14 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 7] = [
             "lu_solve",
             "matrix_norm",
             "matrix_rank",
+            "matrix_rank_with",
             "pinv",
+            "pinv_with",
             "qr",
             "qr_complete",
             "slogdet",
             "solve",
+            "solve_right",
             "solve_triangular",
             "svd",
             "svd_full",
@@ -354,6 +359,7 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 7] = [
     (
         "windows and results some positions apart",
         &[
+            "adaptive_max_pool3d_with_indices",
             "conv_transpose1d",
             "conv_transpose1d_with",
             "conv_transpose2d",
@@ -362,6 +368,7 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 7] = [
             "conv_transpose3d_with",
             "convolve",
             "interpolate",
+            "interpolate_antialias",
             "interpolate_scale",
         ],
     ),

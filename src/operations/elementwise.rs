@@ -127,6 +127,8 @@ operations! {
     clamp_min(a: ANY, b: ANY) All -> Same, Exact, "Not below b; NaN if either is.": "torch.clamp_min(a, b)" => a.clamp_min(b), "torch.clamp(a, min=1)" => a.clamp_min(1);
     clamp_max(a: ANY, b: ANY) All -> Same, Exact, "Not above b; NaN if either is.": "torch.clamp_max(a, b)" => a.clamp_max(b), "torch.clamp(a, max=1)" => a.clamp_max(1);
     clamp(a: ANY, b: ANY, c: ANY) All -> Same, Exact, "`min(max(a, low), high)`.": "torch.clamp(a, b, c)" => a.clamp(b, c);
+    fake_quantize_per_tensor_affine(a: SMALL.shape(&[4, 37])) Floats -> Same, Exact, "What quantisation leaves of a float.": "torch.fake_quantize_per_tensor_affine(a, 4.0, 1, -1, 2)" => a.fake_quantize_per_tensor_affine(4.0, 1, -1, 2);
+    fake_quantize_per_channel_affine(a: SMALL.shape(&[4, 37]), s: Input::new(Elements::Below(3), Some(DType::I64)).shape(&[4]), z: Input::new(Elements::Below(5), Some(DType::I32)).shape(&[4])) Floats -> Same, Exact, "What quantisation leaves of a float, by channels.": "torch.fake_quantize_per_channel_affine(a, torch.tensor([0.25, 2.0, 4.0])[s], z, 0, -3, 5)" => a.fake_quantize_per_channel_affine(&s.eq(0).where_(0.25, s.eq(1).where_(2.0, 4.0)), z, 0, -3, 5);
     clip(a: ANY, b: ANY, c: ANY) All -> Same, Exact, "[`clamp`](crate::Tensor::clamp) by another name.": "torch.clip(a, b, c)" => a.clip(b, c);
 }
 

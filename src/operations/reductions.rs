@@ -19,6 +19,7 @@ operations! {
     REDUCTIONS: Group::Reduction;
     sum(a: BOX) All -> Sum, Exact, "The sum.": "torch.sum(a, -1)" => a.sum(-1), "torch.sum(a, (0, 2))" => a.sum([0, 2]), "torch.sum(a)" => a.sum(..);
     sum_keepdim(a: BOX) All -> Sum, Exact, "`sum` that keeps the axes.": "torch.sum(a, 1, keepdim=True)" => a.sum_keepdim(1);
+    sum_to_size(a: BOX) All -> Sum, Exact, "The sums to a shape that broadcasts.": "a.sum_to_size(4, 1)" => a.sum_to_size([4, 1]), "a.sum_to_size(1)" => a.sum_to_size([1]);
     prod(a: BOX) All -> Sum, Near { relative: 40.0, absolute: 0.0 }, "The product.": "torch.prod(a, 0)" => a.prod(0);
     prod_keepdim(a: BOX) All -> Sum, Near { relative: 40.0, absolute: 0.0 }, "`prod` that keeps the axes.": "torch.prod(a, 1, keepdim=True)" => a.prod_keepdim(1);
     max(a: BOX) All -> Same, Exact, "The largest; NaN if any is.": "torch.amax(a, -1)" => a.max(-1);

@@ -28,6 +28,7 @@ pub use function::compile::{Compiled, Executable, Traceable, compile};
 pub use function::parallel;
 pub use function::tree::{Arguments, Leaves, Tensors, tree_map};
 pub use gradient::{grad, hessian, jacobian, jvp, vjp};
+pub use layer::boxes::RoiAlign;
 pub use layer::cross_entropy::CrossEntropy;
 pub use layer::grid::{GridSample, Outside};
 pub use layer::interpolate::Interpolation;

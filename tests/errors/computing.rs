@@ -2,7 +2,7 @@
 
 use lazuli::{
     Attention, Conv1d, Conv2d, Conv3d, DType, Device, GridSample, Interpolation, Pool1d, Pool2d, Pool3d,
-    Reduction, ScanOrder, Stft, Tensor,
+    Reduction, RoiAlign, ScanOrder, Stft, Tensor,
 };
 
 use crate::{Page, tensor};
@@ -14,6 +14,7 @@ pub fn reductions(page: &mut Page) {
     mistakes! { page:
         x.sum(2);
         x.sum([0, 0]);
+        x.sum_to_size([5]);
         tensor(DType::F32, &[]).prod(1);
         none.max(0);
         none.min(0);
@@ -264,6 +265,10 @@ pub fn windows(page: &mut Page) {
         image.interpolate_scale(&[2.0, -1.0], linear);
         image.interpolate_scale(&[0.01, 1.0], linear);
         image.interpolate_scale(&[f64::NAN], Interpolation::Nearest);
+        image.interpolate_antialias([4, 4], Interpolation::Nearest);
+        line.adaptive_max_pool2d_with_indices(2);
+        image.roi_align(&line, RoiAlign::new([2, 2]));
+        image.roi_align(tensor(DType::F64, &[3, 5]), RoiAlign::new([2, 2]));
     }
 }
 

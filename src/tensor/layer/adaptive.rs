@@ -161,7 +161,7 @@ fn largest(call: Call, x: &Tensor, size: Vec<usize>) -> Result<Tensor> {
 }
 
 /// What is no more than any element.
-fn least(x: &Tensor) -> Number {
+pub(super) fn least(x: &Tensor) -> Number {
     Number::of(ReduceOp::Max.identity(x.node.dtype))
 }
 
@@ -192,24 +192,24 @@ fn found(call: Call, g: &Tensor, taken: Tensor, size: Vec<usize>) -> Tensor {
 }
 
 /// The extents of the last axes.
-fn last_of(x: &Tensor, count: usize) -> Vec<usize> {
+pub(super) fn last_of(x: &Tensor, count: usize) -> Vec<usize> {
     let shape = &x.node.shape;
     shape[shape.rank().saturating_sub(count)..].to_vec()
 }
 
 /// The numbers of elements.
-fn places(extents: &[usize]) -> Tensor {
+pub(super) fn places(extents: &[usize]) -> Tensor {
     counting(extents.iter().product()).reshape(extents.to_vec())
 }
 
 /// The last axes, so many.
-fn behind(count: usize) -> Vec<isize> {
+pub(super) fn behind(count: usize) -> Vec<isize> {
     (1..=count as isize).map(|back| -back).collect()
 }
 
 /// The windows along axes from one on, as last axes: all of the longest lengths, then those that begin where they should; a
 /// position that is no element of its window is `edge`.
-fn windows_along(
+pub(super) fn windows_along(
     call: Call,
     x: &Tensor,
     first: usize,

@@ -1,5 +1,6 @@
-//! Images read between their pixels: where a grid of positions says, in the kernel that computes the grid.
+//! Images and volumes read between their pixels: where a grid of positions says, in the kernel that computes the grid.
 
+use super::interpolate::adjoint::{inner, outer};
 use crate::tensor::arguments::call::Call;
 use crate::{DType, Result, Shape, Tensor};
 
@@ -17,9 +18,17 @@ use crate::{DType, Result, Shape, Tensor};
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct GridSample {
-    nearest: bool,
+    reading: Reading,
     outside: Outside,
     align_corners: bool,
+}
+
+/// How many pixels around a position count along each axis.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Reading {
+    Nearest,
+    Linear,
+    Cubic,
 }
 
 /// What is beyond the edges of an image; see [`GridSample::outside`].
@@ -41,7 +50,7 @@ pub enum Outside {
 
 impl Default for GridSample {
     fn default() -> GridSample {
-        GridSample { nearest: false, outside: Outside::Zeros, align_corners: false }
+        GridSample { reading: Reading::Linear, outside: Outside::Zeros, align_corners: false }
     }
 }
 
@@ -65,7 +74,22 @@ impl GridSample {
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     pub fn nearest(mut self) -> GridSample {
-        self.nearest = true;
+        self.reading = Reading::Nearest;
+        self
+    }
+
+    /// Cubic between the four nearest pixels of each axis, 16 in place of four; of images alone. PyTorch's `mode="bicubic"`.
+    ///
+    /// ```
+    /// use lazuli::{GridSample, Outside, Tensor};
+    /// let image = Tensor::from_slice(&[0.0f32, 0.0, 1.0, 1.0], [1, 1, 1, 4]);
+    /// let grid = Tensor::from_slice(&[0.0f32, 0.0, 0.25, 0.0], [1, 1, 2, 2]);
+    /// let sample = GridSample::new().bicubic().outside(Outside::Border);
+    /// assert_eq!(image.grid_sample(&grid, sample).to_vec::<f32>()?, [0.5, 1.09375]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    pub fn bicubic(mut self) -> GridSample {
+        self.reading = Reading::Cubic;
         self
     }
 
@@ -100,13 +124,18 @@ impl GridSample {
         self
     }
 
-    /// The pixel positions along an axis of that extent that coordinates from -1 to 1 are.
+    /// The positions among the pixels of an axis of that extent that coordinates from -1 to 1 are.
     fn positions(self, coordinates: &Tensor, extent: usize) -> Tensor {
         let size = extent as f64;
-        let positions = match self.align_corners {
+        match self.align_corners {
             true => (coordinates + 1.0) * ((size - 1.0) / 2.0),
             false => ((coordinates + 1.0) * size - 1.0) / 2.0,
-        };
+        }
+    }
+
+    /// The positions that are read for those beyond the edges.
+    fn kept(self, positions: Tensor, extent: usize) -> Tensor {
+        let size = extent as f64;
         match self.outside {
             Outside::Zeros => positions,
             Outside::Border => positions.clamp(0.0, size - 1.0),
@@ -126,10 +155,12 @@ impl GridSample {
 
 impl Tensor {
     /// An image `[batch, channels, height, width]` read where a grid `[batch, rows, columns, 2]` says, whose last axis is x and y,
-    /// from -1 (left, top) to 1: `[batch, channels, rows, columns]`, of the image's dtype. PyTorch's `grid_sample` in two
-    /// dimensions; NaN in the grid is -1. Gathers and weights are in the kernel that computes the grid.
+    /// from -1 (left, top) to 1: `[batch, channels, rows, columns]`, of the image's dtype. Or a volume `[batch, channels, depth,
+    /// height, width]` where a grid `[batch, planes, rows, columns, 3]` says, with z as well. PyTorch's `grid_sample`; NaN in the
+    /// grid is -1. Gathers and weights are in the kernel that computes the grid.
     ///
-    /// Invalid unless both are floats of one dtype and of these shapes, and for an image without pixels.
+    /// Invalid unless both are floats of one dtype and of these shapes, for an image without pixels, and for a volume that is read
+    /// [`GridSample::bicubic`].
     ///
     /// ```
     /// use lazuli::{GridSample, Tensor};
@@ -160,71 +191,151 @@ impl Tensor {
     #[track_caller]
     pub fn affine_grid(&self, size: [usize; 2], align_corners: bool) -> Tensor {
         let call = Call::here("affine_grid");
-        call.composed(|| {
-            call.needs_float(self)?;
-            let (shape, dtype) = self.known()?;
-            let &[batch, 2, 3] = &shape[..] else {
-                return call.fail(format!("maps have the shape [batch, 2, 3], got {shape}"));
-            };
-            call.needs_addressable(&Shape::from([batch, size[0], size[1], 2]))?;
-            let line = |extent: usize| {
-                let ends = if align_corners { 1.0 } else { 1.0 - 1.0 / extent.max(1) as f64 };
-                // The centre, of a single position.
-                let first = if extent == 1 { 0.0 } else { -ends };
-                Tensor::linspace(first, ends, extent, dtype.compute())
-            };
-            let (x, y) = (line(size[1]).unsqueeze(-1), line(size[0]).reshape([size[0], 1, 1]));
-            let maps = self.cast(dtype.compute()).transpose(1, 2).unsqueeze(1).unsqueeze(1);
-            let column = |k: isize| maps.select(-2, k);
-            Ok((column(0) * x + column(1) * y + column(2)).cast(dtype))
-        })
+        call.composed(|| affine_grid(call, self, &size, align_corners))
     }
+
+    /// [`Tensor::affine_grid`] of a map of space, for volumes: for maps `[batch, 3, 4]`, `[batch, planes, rows, columns, 3]`. PyTorch's
+    /// `affine_grid` of five extents.
+    ///
+    /// ```
+    /// use lazuli::{GridSample, Tensor};
+    /// let volume = Tensor::from_slice(&[1.0f32, 2.0], [1, 1, 2, 1, 1]);
+    /// let map = [1.0f32, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, -1.0, 0.0];
+    /// let mirrored = Tensor::from_slice(&map, [1, 3, 4]).affine_grid3d([2, 1, 1], false);
+    /// assert_eq!(volume.grid_sample(&mirrored, GridSample::new()).to_vec::<f32>()?, [2.0, 1.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn affine_grid3d(&self, size: [usize; 3], align_corners: bool) -> Tensor {
+        let call = Call::here("affine_grid3d");
+        call.composed(|| affine_grid(call, self, &size, align_corners))
+    }
+}
+
+fn affine_grid(call: Call, maps: &Tensor, size: &[usize], align_corners: bool) -> Result<Tensor> {
+    call.needs_float(maps)?;
+    let ((shape, dtype), count) = (maps.known()?, size.len());
+    let batch = match shape[..] {
+        [batch, rows, columns] if rows == count && columns == count + 1 => batch,
+        _ => {
+            let columns = count + 1;
+            return call.fail(format!("maps have the shape [batch, {count}, {columns}], got {shape}"));
+        }
+    };
+    call.needs_addressable(&std::iter::once(batch).chain(size.iter().copied()).chain([count]).collect())?;
+    let line = |extent: usize| {
+        let ends = if align_corners { 1.0 } else { 1.0 - 1.0 / extent.max(1) as f64 };
+        // The centre, of a single position.
+        let first = if extent == 1 { 0.0 } else { -ends };
+        Tensor::linspace(first, ends, extent, dtype.compute())
+    };
+    let maps = maps.cast(dtype.compute()).transpose(1, 2);
+    let maps = (0..count).fold(maps, |maps, _| maps.unsqueeze(1));
+    let column = |k: usize| maps.select(-2, k as isize);
+    // x is along the last of the axes.
+    let along = size.iter().rev().enumerate().map(|(k, &extent)| {
+        let mut dims = vec![1; count + 1];
+        dims[count - 1 - k] = extent;
+        column(k) * line(extent).reshape(dims)
+    });
+    let turned = along.reduce(|sum, term| sum + term).unwrap_or_else(|| column(0));
+    Ok((turned + column(count)).cast(dtype))
 }
 
 fn sampled(call: Call, image: &Tensor, grid: &Tensor, sample: GridSample) -> Result<Tensor> {
     let ((shape, dtype), (of_grid, other)) = (image.known()?, grid.known()?);
-    let (&[batch, channels, height, width], &[of_batch, rows, columns, 2]) = (&shape[..], &of_grid[..])
-    else {
+    let rank = shape.rank();
+    if !(4..=5).contains(&rank) || of_grid.rank() != rank || of_grid[rank - 1] != rank - 2 {
         return call.fail(format!(
-            "an image [batch, channels, height, width] and a grid [batch, rows, columns, 2], got {shape} and {of_grid}"
+            "an image [batch, channels, height, width] and a grid [batch, rows, columns, 2], or a volume and a grid with a \
+             dimension more, got {shape} and {of_grid}"
         ));
-    };
+    }
     call.needs_float(image)?;
-    if batch != of_batch || dtype != other {
+    let (batch, channels, extents, sizes) = (shape[0], shape[1], &shape[2..], &of_grid[1..rank - 1]);
+    if batch != of_grid[0] || dtype != other {
         return call.fail(format!("image and grid differ: {dtype} {shape} and {other} {of_grid}"));
     }
-    if height == 0 || width == 0 {
+    if extents.contains(&0) {
         return call.fail(format!("an image without pixels: {shape}"));
     }
+    if sample.reading == Reading::Cubic && rank == 5 {
+        return call.fail(format!("bicubic reading is of images, got {dtype} {shape}"));
+    }
     let compute = dtype.compute();
-    let grid = grid.isnan().where_(-1.0, grid).cast(compute).reshape([batch, 1, rows * columns, 2]);
-    let (x, y) =
-        (sample.positions(&grid.select(-1, 0), width), sample.positions(&grid.select(-1, 1), height));
-    let pixels = image.reshape([batch, channels, height * width]);
+    let (whole, count): (usize, usize) = (extents.iter().product(), sizes.iter().product());
+    let grid = grid.isnan().where_(-1.0, grid).cast(compute).reshape([batch, 1, count, rank - 2]);
+    // x first, which is along the last axis.
+    let extents: Vec<usize> = extents.iter().rev().copied().collect();
+    let positions = extents.iter().enumerate().map(|(k, &extent)| {
+        let positions = sample.positions(&grid.select(-1, k as isize), extent);
+        // Of four along an axis, each is kept.
+        if sample.reading == Reading::Cubic { positions } else { sample.kept(positions, extent) }
+    });
+    let positions: Vec<Tensor> = positions.collect();
+    let pixels = image.reshape([batch, channels, whole]);
     // Half as wide where that holds them: twice as many in a vector, and converted from floats by one instruction.
-    let position = if height * width <= i32::MAX as usize { DType::I32 } else { DType::I64 };
+    let integer = if whole <= i32::MAX as usize { DType::I32 } else { DType::I64 };
     // The pixels at whole positions; 0 where there are none.
-    let at = |x: &Tensor, y: &Tensor| {
-        let inside = |at: &Tensor, extent: usize| {
+    let at = |places: &[&Tensor]| {
+        let (mut index, mut inside): (Option<Tensor>, Option<Tensor>) = (None, None);
+        for (&place, &extent) in places.iter().zip(&extents).rev() {
             let last = (extent - 1) as f64;
-            (at.ge(0.0).logical_and(at.le(last)), at.clamp(0.0, last).cast(position))
-        };
-        let ((in_x, x), (in_y, y)) = (inside(x, width), inside(y, height));
-        let index = (y * width as i64 + x).expand([batch, channels, rows * columns]);
-        in_x.logical_and(in_y).where_(pixels.gather(2, &index).cast(compute), 0.0)
-    };
-    let read = match sample.nearest {
-        true => at(&x.round(), &y.round()),
-        false => {
-            let (left, top) = (x.floor(), y.floor());
-            let (right, bottom) = (&left + 1.0, &top + 1.0);
-            let ((to_left, to_top), (to_right, to_bottom)) =
-                ((&x - &left, &y - &top), (&right - &x, &bottom - &y));
-            at(&left, &top) * (&to_right * &to_bottom)
-                + at(&right, &top) * (&to_left * &to_bottom)
-                + at(&left, &bottom) * (&to_right * &to_top)
-                + at(&right, &bottom) * (&to_left * &to_top)
+            let is_in = place.ge(0.0).logical_and(place.le(last));
+            let place = place.clamp(0.0, last).cast(integer);
+            index = Some(index.map_or(place.clone(), |index| index * extent as i64 + place));
+            inside = Some(inside.map_or(is_in.clone(), |inside| is_in.logical_and(inside)));
         }
+        let (Some(index), Some(inside)) = (index, inside) else { return pixels.clone() };
+        let read = pixels.gather(2, index.expand([batch, channels, count])).cast(compute);
+        inside.where_(read, 0.0)
     };
-    Ok(read.cast(dtype).reshape([batch, channels, rows, columns]))
+    let read = match sample.reading {
+        Reading::Nearest => {
+            at(&positions.iter().map(Tensor::round).collect::<Vec<_>>().iter().collect::<Vec<_>>())
+        }
+        Reading::Linear => linear(&positions, at),
+        Reading::Cubic => cubic(&positions, |k, place| sample.kept(place, extents[k]), at),
+    };
+    let result: Shape = [batch, channels].into_iter().chain(sizes.iter().copied()).collect();
+    Ok(read.cast(dtype).reshape(result))
+}
+
+/// Between the two pixels along each axis, x fastest: so many corners, each with the share that is opposite to it.
+fn linear(positions: &[Tensor], at: impl Fn(&[&Tensor]) -> Tensor) -> Tensor {
+    let low: Vec<Tensor> = positions.iter().map(Tensor::floor).collect();
+    let high: Vec<Tensor> = low.iter().map(|low| low + 1.0).collect();
+    let corner = |number: usize| {
+        let is_high = |k: usize| number >> k & 1 == 1;
+        let places: Vec<&Tensor> =
+            (0..positions.len()).map(|k| if is_high(k) { &high[k] } else { &low[k] }).collect();
+        let share = |(k, position): (usize, &Tensor)| match is_high(k) {
+            true => position - &low[k],
+            false => &high[k] - position,
+        };
+        let weight = positions.iter().enumerate().map(share).reduce(|product, share| product * share);
+        weight.map_or_else(|| at(&places), |weight| at(&places) * weight)
+    };
+    (1..1 << positions.len()).fold(corner(0), |sum, number| sum + corner(number))
+}
+
+/// Between the four pixels along both axes, where each is one that is kept.
+fn cubic(
+    positions: &[Tensor],
+    kept: impl Fn(usize, Tensor) -> Tensor,
+    at: impl Fn(&[&Tensor]) -> Tensor,
+) -> Tensor {
+    let four = |k: usize| {
+        let base = positions[k].floor();
+        let far = &positions[k] - &base;
+        let near = 1.0 - &far;
+        let weights = [outer(&far), inner(&far), inner(&near), outer(&near)];
+        let places = [-1.0, 0.0, 1.0, 2.0].map(|offset| kept(k, &base + offset));
+        places.into_iter().zip(weights).collect::<Vec<_>>()
+    };
+    let (columns, rows) = (four(0), four(1));
+    let along =
+        |y: &Tensor| columns.iter().map(|(x, weight)| at(&[x, y]) * weight).reduce(|sum, next| sum + next);
+    let terms = rows.iter().filter_map(|(y, weight)| along(y).map(|row| row * weight));
+    terms.reduce(|sum, next| sum + next).unwrap_or_else(|| positions[0].clone())
 }

@@ -5,7 +5,8 @@
 //! the source is read through views alone, and the weights are a function of the remainder. No rounding moves a
 //! position, however large the image. Positions of factors that are no small fractions are computed numbers.
 
-mod adjoint;
+pub(super) mod adjoint;
+mod antialias;
 mod computed;
 mod positions;
 
@@ -85,6 +86,45 @@ impl Tensor {
             let (first, shape) = axes(call, self, size.rank(), mode)?;
             let of = |(&extent, &size)| Resized { size, distance: Distance::Ratio(extent, size) };
             resize(call, self, &shape[first..].iter().zip(&size[..]).map(of).collect::<Vec<_>>(), mode)
+        })
+    }
+
+    /// [`Tensor::interpolate`] between neighbours that are as many as a position of a smaller result stands for, so that nothing
+    /// finer than these positions is left: PyTorch's `interpolate` with `antialias=True`, for any number of axes. Of a larger result
+    /// [`Interpolation::Linear`] is as without, and [`Interpolation::Cubic`] has another curve (a slope of -1/2, as Pillow's). Keeps the
+    /// dtype.
+    ///
+    /// Invalid for other modes, for integers and bools, for an empty axis, and for a size of 0.
+    ///
+    /// ```
+    /// use lazuli::{Interpolation, Tensor};
+    /// let dot = Tensor::from_slice(&[8.0f32, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], [9]);
+    /// let linear = Interpolation::Linear { align_corners: false };
+    /// assert_eq!(dot.interpolate([3], linear).to_vec::<f32>()?, [0.0; 3]);
+    /// let smooth = dot.interpolate_antialias([3], linear).round_decimals(5);
+    /// assert_eq!(smooth.to_vec::<f32>()?, [2.0, 0.0, 0.0]);
+    /// # Ok::<(), lazuli::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn interpolate_antialias(&self, size: impl Into<Shape>, mode: Interpolation) -> Tensor {
+        let (call, size) = (Call::here("interpolate_antialias"), size.into());
+        call.composed(|| {
+            let curve = match mode {
+                Interpolation::Linear { .. } => Curve::Linear,
+                Interpolation::Cubic { .. } => Curve::Cubic,
+                _ => return call.fail(format!("smooths linear and cubic interpolation alone, got {mode:?}")),
+            };
+            let (first, shape) = axes(call, self, size.rank(), mode)?;
+            let resized = resized(call, shape, first, &size)?;
+            call.needs_addressable(&resized)?;
+            // The last axis first, as PyTorch's.
+            let axes = (first..shape.rank()).rev();
+            let along = |x: &Tensor| {
+                axes.clone().try_fold(x.clone(), |x, axis| {
+                    antialias::smoothed(call, &x, axis, resized[axis], (curve, mode.aligns_corners()))
+                })
+            };
+            widened(self, |x| Tensor::or_invalid(along(x)))
         })
     }
 
@@ -184,13 +224,20 @@ fn fraction(number: f64) -> Option<(usize, usize)> {
     None
 }
 
+/// The shape with other extents from an axis on.
+fn resized(call: Call, shape: &Shape, first: usize, sizes: &[usize]) -> Result<Shape> {
+    let resized: Shape = shape[..first].iter().chain(sizes).copied().collect();
+    match shape[first..].contains(&0) || sizes.contains(&0) {
+        false => Ok(resized),
+        true => call.fail(format!("cannot resize shape {shape} to {resized}: no axis may be empty")),
+    }
+}
+
 fn resize(call: Call, x: &Tensor, axes: &[Resized], mode: Interpolation) -> Result<Tensor> {
     let (shape, _) = x.known()?;
     let first = shape.rank() - axes.len();
-    let resized: Shape = shape[..first].iter().copied().chain(axes.iter().map(|axis| axis.size)).collect();
-    if shape[first..].contains(&0) || resized[first..].contains(&0) {
-        return call.fail(format!("cannot resize shape {shape} to {resized}: no axis may be empty"));
-    }
+    let sizes: Vec<usize> = axes.iter().map(|axis| axis.size).collect();
+    let resized = resized(call, shape, first, &sizes)?;
     call.needs_addressable(&resized)?;
     if mode == Interpolation::Area {
         return match resized[first..] {

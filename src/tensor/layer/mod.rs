@@ -1,6 +1,8 @@
 //! Layers of neural networks and their losses.
 
 pub(crate) mod adaptive;
+mod adaptive_places;
+pub(crate) mod boxes;
 pub(crate) mod cross_entropy;
 mod ctc;
 pub(crate) mod grid;

@@ -41,12 +41,12 @@ impl Curve {
 }
 
 /// Keys' curve with a slope of -3/4, as PyTorch's, up to a distance of 1.
-pub(super) fn inner(distance: &Tensor) -> Tensor {
+pub(in crate::tensor::layer) fn inner(distance: &Tensor) -> Tensor {
     (distance * 1.25 - 2.25) * distance.square() + 1.0
 }
 
 /// The same, so far beyond a distance of 1.
-pub(super) fn outer(beyond: &Tensor) -> Tensor {
+pub(in crate::tensor::layer) fn outer(beyond: &Tensor) -> Tensor {
     let distance = beyond + 1.0;
     ((&distance * -0.75 + 3.75) * &distance - 6.0) * &distance + 3.0
 }
