@@ -189,7 +189,7 @@ impl BinaryOp {
             BinaryOp::Atan2 => |g, a, b, _| angle_adjoint(g, a, b),
             BinaryOp::Hypot => |g, a, b, y| length_adjoint(g, a, b, y),
             BinaryOp::Copysign => {
-                |g, a, _, y| [a.clone().with(BinaryOp::Eq, 0.0).select(0.0, g * y / a), Formula::from(0.0)]
+                |g, a, _, y| [g * (a.of(UnaryOp::Sign) * y.of(UnaryOp::Sign)), Formula::from(0.0)]
             }
             BinaryOp::FloorDiv
             | BinaryOp::And
@@ -231,21 +231,23 @@ fn chosen_number(g: Formula, a: Formula, b: Formula, is_first: BinaryOp) -> [For
 fn power_adjoint(g: Formula, a: Formula, b: Formula, y: Formula) -> [Formula; 2] {
     let base = g.clone() * (b.clone() * a.clone().with(BinaryOp::Pow, b.clone() - 1.0));
     let exponent = g * (y.clone() * a.clone().of(UnaryOp::Log));
-    let of_zero = b.clone().with(BinaryOp::Eq, 0.0).select(0.0, exponent.clone());
-    let exponent = a.with(BinaryOp::Eq, 0.0).select(of_zero, exponent);
-    [b.with(BinaryOp::Eq, 0.0).select(0.0, base), y.with(BinaryOp::Eq, 0.0).select(0.0, exponent)]
+    let is_constant = b.clone().with(BinaryOp::Eq, 0.0);
+    // One choice, not one of two that hold the same: what reaches the one that is not taken would be 0 times infinity.
+    let of_zero = a.with(BinaryOp::Eq, 0.0).with(BinaryOp::And, is_constant.clone());
+    let is_zero = y.with(BinaryOp::Eq, 0.0).with(BinaryOp::Or, of_zero);
+    [is_constant.select(0.0, base), is_zero.select(0.0, exponent)]
 }
 
 /// 0 at the origin, as PyTorch.
 fn angle_adjoint(g: Formula, a: Formula, b: Formula) -> [Formula; 2] {
     let square = a.clone().square() + b.clone().square();
-    let share = square.clone().with(BinaryOp::Eq, 0.0).select(0.0, g / square);
+    let share = g / square.clone().with(BinaryOp::Eq, 0.0).select(f64::INFINITY, square);
     [share.clone() * b, -share * a]
 }
 
 /// 0 at the origin, where PyTorch gives NaN.
 fn length_adjoint(g: Formula, a: Formula, b: Formula, y: Formula) -> [Formula; 2] {
-    let share = y.clone().with(BinaryOp::Eq, 0.0).select(0.0, g / y);
+    let share = g / y.clone().with(BinaryOp::Eq, 0.0).select(f64::INFINITY, y);
     [share.clone() * a, share * b]
 }
 

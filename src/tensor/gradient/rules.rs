@@ -183,9 +183,12 @@ impl Site<'_> {
                 // Without a quotient by 0: the product of all but the zeros, where there is no other one.
                 let is_zero = x.eq(0);
                 let zeros = gathered(&sums(&is_zero.cast(x.node.dtype))?)?;
-                let rest = scattered(call, ReduceOp::Prod, &is_zero.where_(1, x), index, axis, extent)?;
-                let alone = is_zero.where_(zeros.eq(1).where_(gathered(&rest)?, 0), y / x);
-                g * alone
+                let others = is_zero.where_(1, x);
+                let rest = gathered(&scattered(call, ReduceOp::Prod, &others, index, axis, extent)?)?;
+                // Of two zeros each is multiplied with the other: that is 0, but has a slope.
+                let other = gathered(&sums(&is_zero.where_(x, 0))?)? - x;
+                let of_zero = zeros.eq(1).where_(&rest, zeros.eq(2).where_(other * &rest, 0));
+                g * is_zero.where_(of_zero, y / others)
             }
             ReduceOp::LogSumExp => g * weights(x, &y),
             _ => return self.unknown(op.scatter_name()),

@@ -320,9 +320,21 @@ fn lp_pool<const N: usize>(call: Call, x: &Tensor, p: f64, pool: &Pool<N>) -> Re
     }
     let pooled = pooled_shape(call, x, pool)?;
     widened(x, |x| match Tensor::or_invalid(windows(x, pool, &pooled, 0.0)) {
-        all if p == 2.0 => all.square().sum(last::<N>()).sqrt(),
+        all if p == 2.0 => rooted(call, &all.square().sum(last::<N>()), p),
         all if p == 1.0 => all.sum(last::<N>()),
-        all => all.pow(p).sum(last::<N>()).pow(1.0 / p),
+        all => rooted(call, &all.pow(p).sum(last::<N>()), p),
+    })
+}
+
+/// The p-th root. Where it is 0, what reaches it reaches nothing, as in PyTorch, though it has an infinite slope.
+fn rooted(call: Call, x: &Tensor, p: f64) -> Tensor {
+    let root = if p == 2.0 { x.sqrt() } else { x.pow(1.0 / p) };
+    call.derived(&root, &[x], move |g, all| {
+        let is_zero = all[0].eq(0.0);
+        // No power is computed where it does not count: its slope would be.
+        let own = is_zero.where_(1.0, &all[0]);
+        let slope = if p == 2.0 { own * 2.0 } else { own.pow(p - 1.0) * p };
+        Ok(vec![is_zero.where_(0.0, g / slope)])
     })
 }
 

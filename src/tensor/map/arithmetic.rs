@@ -1,6 +1,6 @@
 //! Operations on elements that are short formulas of others.
 
-use std::f64::consts::{LOG2_E, PI};
+use std::f64::consts::{LN_2, LOG2_E, PI};
 
 use super::binary::binary;
 use super::formula::{Argument, Term, formula};
@@ -155,7 +155,7 @@ impl Tensor {
     pub fn logaddexp(&self, other: impl Into<Operand>) -> Tensor {
         let sum = |[a, b]: [Term; 2]| {
             let larger = a.maximum(&b);
-            larger + (-difference(&a, &b).abs()).exp().log1p()
+            shared(larger + (-difference(&a, &b).abs()).exp().log1p(), [&a, &b], 1.0)
         };
         let operands = [self.into(), other.into()];
         Tensor::or_invalid(formula(Call::here("logaddexp"), Rule::Float, operands, sum))
@@ -174,7 +174,7 @@ impl Tensor {
     pub fn logaddexp2(&self, other: impl Into<Operand>) -> Tensor {
         let sum = |[a, b]: [Term; 2]| {
             let larger = a.maximum(&b);
-            larger + (-difference(&a, &b).abs()).exp2().log1p() * LOG2_E
+            shared(larger + (-difference(&a, &b).abs()).exp2().log1p() * LOG2_E, [&a, &b], LN_2)
         };
         let operands = [self.into(), other.into()];
         Tensor::or_invalid(formula(Call::here("logaddexp2"), Rule::Float, operands, sum))
@@ -190,7 +190,13 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn logit(&self) -> Tensor {
-        let logit = |[x]: [Term; 1]| (&x / (-&x + 1.0)).log();
+        let logit = |[x]: [Term; 1]| {
+            // At 0 and 1 the quotient and the logarithm have slopes whose product is NaN.
+            (&x / (-&x + 1.0)).log().derived([&x], |g, [x], _| {
+                let slope = &g / (&x * (-&x + 1.0));
+                [x.lt(0.0).or(x.gt(1.0)).select(f64::NAN, slope)]
+            })
+        };
         Tensor::or_invalid(formula(Call::here("logit"), Rule::Float, [self.into()], logit))
     }
 
@@ -339,7 +345,16 @@ impl Tensor {
 
 /// `a - b`, but 0 of two infinities of one sign.
 fn difference(a: &Term, b: &Term) -> Term {
-    a.eq(b).select(0.0, a - b)
+    a.eq(b).select(0.0, a - b).derived([a, b], |g, _, _| [g.clone(), -g])
+}
+
+/// The logarithm of a sum of powers, with slopes that are the shares of each, given the logarithm of what the powers are of.
+fn shared(sum: Term, of: [&Term; 2], scale: f64) -> Term {
+    // The parts of the formula have bends where both are equal, their sum has none.
+    sum.derived(of, move |g, [a, b], _| {
+        let ahead = difference(&a, &b) * scale;
+        [&g * ahead.sigmoid(), g * (-ahead).sigmoid()]
+    })
 }
 
 fn pow(call: Call, operands: [Operand; 2]) -> Result<Tensor> {

@@ -2,6 +2,7 @@
 
 use std::f64::consts::{PI, TAU};
 
+use super::bessel_quotients::Quotient;
 use super::formula::{Term, formula};
 use super::operands::{Rule, float_for};
 use crate::tensor::arguments::call::Call;
@@ -73,8 +74,11 @@ fn i0e(x: &Term) -> Term {
     // Hankel's expansion.
     let series = polynomial(&inverse(&a), &[1.0, 0.125, 0.070_312_5, 0.073_242_187_5, 0.112_152_099_609_375]);
     let value = a.gt(FAR).select(series / a.sqrt() * TAU.sqrt().recip(), near.i0() * &root * &root);
-    value.derived([x], |g, [x], y| [g * (i1e(&x) - signed(&x, &y))])
+    value.derived([x], |g, [x], y| [g * (i1e(&x) - x.sign() * y)])
 }
+
+const MODIFIED: Quotient = Quotient { sign: 1.0, shift: 0, is_scaled: false, begin: |x| [x.i0(), i1(x) / x] };
+const SCALED: Quotient = Quotient { sign: 1.0, shift: 0, is_scaled: true, begin: |x| [i0e(x), i1e(x) / x] };
 
 /// Where five terms of the expansion are exact to the last bit, and `i0` has not overflowed.
 const FAR: f64 = 600.0;
@@ -84,10 +88,7 @@ fn i1(x: &Term) -> Term {
     // In two steps: the exponential function overflows sooner.
     let root = (&a * 0.5).exp();
     let value = a.gt(1000.0).select(x * f64::INFINITY, i1e(x) * &root * &root);
-    value.derived([x], |g, [x], y| {
-        let slope = x.i0() - y / &x;
-        [g * x.eq(0.0).select(0.5, slope)]
-    })
+    value.derived([x], |g, [x], y| [g * (x.i0() - MODIFIED.of_first(&x, &y))])
 }
 
 /// S. L. Moshier, Cephes Math Library, 1984.
@@ -96,10 +97,7 @@ fn i1e(x: &Term) -> Term {
     let low = chebyshev(&(&a * 0.5 - 2.0), &LOW) * &a;
     let high = chebyshev(&(inverse(&a) * 32.0 - 2.0), &HIGH) / a.sqrt();
     let value = signed(x, &a.le(8.0).select(low, high));
-    value.derived([x], |g, [x], y| {
-        let slope = i0e(&x) - signed(&x, &y) - y / &x;
-        [g * x.eq(0.0).select(0.5, slope)]
-    })
+    value.derived([x], |g, [x], y| [g * (i0e(&x) - x.sign() * &y - SCALED.of_first(&x, &y))])
 }
 
 /// The slope of the digamma function: the recurrence up to 10, and the slope of Stirling's series from there.
@@ -115,7 +113,7 @@ pub(crate) fn trigamma(x: &Tensor) -> Tensor {
         // No formula is computed where it does not count: its slope would be.
         let low = is_low.select(x, 0.25);
         let sine = ((&low - low.round()) * PI).sin();
-        is_low.select(inverse(&(sine * (1.0 / PI)).square()) - &value, value)
+        is_low.select(inverse(&(sine * (1.0 / PI))).square() - &value, value)
     }))
 }
 
@@ -199,6 +197,7 @@ const HIGH: [f64; 25] = [
 
 #[cfg(test)]
 mod tests {
+    use super::super::bessel_quotients::tests::assert_meets;
     use super::*;
     use crate::Device;
 
@@ -237,6 +236,11 @@ mod tests {
         assert!((slopes[0] - slopes[1]).abs() < 1e-12, "{slopes:?}");
         let slopes = x.i1e().to_vec::<f64>().unwrap();
         assert!((slopes[2] - slopes[3]).abs() < 1e-11, "{slopes:?}");
+    }
+
+    #[test]
+    fn series_and_recurrences_meet() {
+        [MODIFIED, SCALED].into_iter().for_each(assert_meets);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use std::f64::consts::PI;
 
 use super::bessel::{chebyshev, precise, signed};
+use super::bessel_quotients::Quotient;
 use super::formula::Term;
 use crate::Tensor;
 use crate::tensor::arguments::call::Call;
@@ -55,11 +56,11 @@ fn j1(x: &Term) -> Term {
     // Of an angle less 3π/4.
     let far = oscillation(&a, [&P_1, &Q_1], &sine - &cosine, -(sine + cosine));
     let near = low(&a, &LOW_1, ZEROS_1) * &a;
-    signed(x, &a.le(8.0).select(near, far)).derived([x], |g, [x], y| {
-        let slope = j0(&x) - y / &x;
-        [g * x.eq(0.0).select(0.5, slope)]
-    })
+    let value = signed(x, &a.le(8.0).select(near, far));
+    value.derived([x], |g, [x], y| [g * (j0(&x) - FIRST.of_first(&x, &y))])
 }
+
+const FIRST: Quotient = Quotient { sign: -1.0, shift: 0, is_scaled: false, begin: |x| [j0(x), j1(x) / x] };
 
 /// Up to 8: the zeros are factors, near which the relative error would be large.
 fn low(a: &Term, coefficients: &[f64], zeros: [f64; 2]) -> Term {
@@ -189,6 +190,7 @@ const Q_1: [f64; 14] = [
 
 #[cfg(test)]
 mod tests {
+    use super::super::bessel_quotients::tests::assert_meets;
     use super::*;
     use crate::Device;
 
@@ -207,6 +209,11 @@ mod tests {
                 assert!((got - expected).abs() <= 4e-16, "{got:?}, expected {expected:?} at {at}");
             }
         }
+    }
+
+    #[test]
+    fn series_and_recurrence_meet() {
+        assert_meets(FIRST);
     }
 
     #[test]

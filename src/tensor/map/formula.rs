@@ -111,7 +111,7 @@ macro_rules! term_methods {
 // What formulas use.
 term_methods! {
     unary: abs = Abs, erf = Erf, erfc = Erfc, exp = Exp, exp2 = Exp2, expm1 = Expm1, log = Log, log1p = Log1p, sin = Sin, cos = Cos, tanh = Tanh,
-        square = Square, sqrt = Sqrt, i0 = I0, round = Round, trunc = Trunc, isnan = IsNan, isfinite = IsFinite, not = Not;
+        square = Square, sqrt = Sqrt, i0 = I0, round = Round, trunc = Trunc, sign = Sign, isnan = IsNan, isfinite = IsFinite, not = Not;
     binary: maximum = Maximum, minimum = Minimum, and = And, or = Or, eq = Eq, lt = Lt, le = Le, gt = Gt, ge = Ge
 }
 

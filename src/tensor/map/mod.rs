@@ -4,6 +4,7 @@ pub(crate) mod activations;
 pub(crate) mod arithmetic;
 pub(crate) mod bessel;
 mod bessel_first;
+mod bessel_quotients;
 pub(crate) mod binary;
 pub(crate) mod bits;
 pub(crate) mod elementwise;

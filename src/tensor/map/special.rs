@@ -2,6 +2,7 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI, TAU};
 
+use super::bessel_quotients::SPHERICAL;
 use super::formula::{Term, formula};
 use super::operands::{Rule, float_for};
 use crate::tensor::arguments::call::Call;
@@ -20,10 +21,9 @@ impl Tensor {
     pub fn sinc(&self) -> Tensor {
         let sinc = |[x]: [Term; 1]| {
             let product = &x * PI;
-            x.eq(0.0).select(1.0, product.sin() / &product).derived([&x], |g, [x], y| {
-                let product = &x * PI;
-                [x.eq(0.0).select(0.0, g * (product.cos() - y) / x)]
-            })
+            x.eq(0.0)
+                .select(1.0, product.sin() / &product)
+                .derived([&x], |g, [x], _| [g * (&x * SPHERICAL.of(1, &(&x * PI)) * -(PI * PI))])
         };
         Tensor::or_invalid(formula(Call::here("sinc"), Rule::Float, [self.into()], sinc))
     }
