@@ -19,6 +19,8 @@ mod resized;
 mod rules;
 #[path = "gradients/steps.rs"]
 mod steps;
+#[path = "gradients/zeros.rs"]
+mod zeros;
 
 /// Operations that are constant wherever they have a slope.
 const CONSTANT: &[&str] = &[

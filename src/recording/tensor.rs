@@ -47,6 +47,8 @@ pub(crate) struct TensorNode {
     pub(crate) location: SourceLocation,
     /// Whether it is made of values of a scan's step, so that it has values only there.
     pub(crate) is_of_step: bool,
+    /// Whether it was recorded from floats that were data, or that follow from such.
+    pub(crate) is_of_floats: bool,
     /// When it was recorded: after all that it follows from, and what this thread has recorded before.
     pub(crate) time: u64,
     /// Whether its user has given the values up, however few they are.
@@ -383,11 +385,14 @@ impl Tensor {
         location: SourceLocation,
         state: State,
     ) -> Tensor {
-        let (mut is_of_step, mut time) = (false, LAST.get());
+        let (mut is_of_step, mut is_of_floats, mut time) = (false, false, LAST.get());
         if let State::Recorded(recipe, sources) = &state {
             is_of_step = matches!(recipe, Recipe::StepValue);
             for source in sources {
                 is_of_step |= source.node.is_of_step;
+                // What has a device is no constant; of what is evaluated anywhere only the state knows.
+                is_of_floats |= source.node.dtype.is_float()
+                    && (source.node.is_of_floats || source.node.device.is_some() || source.is_evaluated());
                 time = time.max(source.node.time);
             }
         }
@@ -404,6 +409,7 @@ impl Tensor {
                 origin,
                 location,
                 is_of_step,
+                is_of_floats,
                 time,
                 is_donated,
                 was_computed,

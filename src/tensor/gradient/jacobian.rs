@@ -25,7 +25,8 @@ const MOST_ROWS: usize = 4096;
 /// # Ok::<(), lazuli::Error>(())
 /// ```
 ///
-/// Invalid if either is no float, if the output does not follow from `by`, and for more than 4,096 elements of the output.
+/// Invalid if either is no float, if the output does not follow from `by` as [`grad`](crate::grad) says, and for more than 4,096 elements
+/// of the output.
 #[track_caller]
 pub fn jacobian(output: &Tensor, by: &Tensor) -> Tensor {
     let call = Call::here("jacobian");
@@ -33,7 +34,7 @@ pub fn jacobian(output: &Tensor, by: &Tensor) -> Tensor {
 }
 
 /// The second derivatives of a 0-d tensor by each two elements of `by`, along the axes of `by` twice: the [`jacobian`] of the
-/// gradient. PyTorch's and JAX's `hessian`. Zeros where the gradient is constant.
+/// gradient. PyTorch's and JAX's `hessian`. Zeros where the gradient is constant, that of a line too.
 ///
 /// **Cost**: one gradient of the gradient for each element of `by`, recorded and computed. For the product with a vector, take
 /// [`vjp`](crate::vjp) of the gradient.
@@ -76,7 +77,8 @@ pub fn hessian(loss: &Tensor, by: &Tensor) -> Tensor {
 /// # Ok::<(), lazuli::Error>(())
 /// ```
 ///
-/// Invalid if the output or `by` is no float, if the output does not follow from `by`, or if the tangent has another shape.
+/// Zeros where the output is constant but for jumps. Invalid if the output or `by` is no float, if the output does not follow from `by`
+/// as [`grad`](crate::grad) says, or if the tangent has another shape.
 #[track_caller]
 pub fn jvp(output: &Tensor, by: &Tensor, tangent: &Tensor) -> Tensor {
     let call = Call::here("jvp");

@@ -33,8 +33,13 @@ use crate::{DType, Error, Result, Scalar, Tensor};
 /// remembered as long as memory allows, for the last of them: through a loop that asks for the values of each step, for eight steps
 /// back. Gradients that would go through what is forgotten are invalid.
 /// Where a function has no slope, the gradient is PyTorch's: 0 for `relu` and `abs` at 0, and for a norm of zeros; all of it at the limits of
-/// `clamp`; halves where the operands of `maximum` are equal; of the largest of several elements, equal shares. What is constant but for
-/// jumps, as `floor` is, has a gradient of zeros.
+/// `clamp`; halves where the operands of `maximum` are equal; of the largest of several elements, equal shares.
+///
+/// What `loss` follows from by operations of floats has a gradient, if only one of zeros, however these operations compute: what is
+/// constant but for jumps, as `floor`, a norm of order 0 or a `grid_sample` of nearest pixels by its grid; what has a slope that is, as
+/// that of `relu` or of a maximum, in its second derivative; and what has no elements. Integers and conditions between operations
+/// lead to nothing: `loss` does not follow from `x` by `x.argmax(0)`, `x.gt(0.0)` or `x.cast(DType::I32)`. Nor does the slope of a line
+/// follow from where it is taken: the gradient of a gradient of `x * 3.0` is invalid, though [`hessian`] has zeros.
 ///
 /// ```
 /// use lazuli::Tensor;
@@ -54,8 +59,8 @@ use crate::{DType, Error, Result, Scalar, Tensor};
 /// # Ok::<(), lazuli::Error>(())
 /// ```
 ///
-/// All gradients are invalid if `loss` has dimensions or is no float, if it does not follow from one of `by`, and if one of these is
-/// no float.
+/// All gradients are invalid if `loss` has dimensions or is no float, if it does not follow from one of `by` in this sense, and if one
+/// of these is no float.
 #[track_caller]
 pub fn grad<T: Tensors>(loss: &Tensor, by: &T) -> T {
     let call = Call::here("grad");
@@ -84,7 +89,8 @@ pub fn grad<T: Tensors>(loss: &Tensor, by: &T) -> T {
 /// # Ok::<(), lazuli::Error>(())
 /// ```
 ///
-/// All gradients are invalid if there are not as many cotangents as outputs, or one has another shape than its output.
+/// All gradients are invalid if there are not as many cotangents as outputs, if one has another shape than its output, if an output or
+/// one of `by` is no float, and if no output follows from one of `by`.
 #[track_caller]
 pub fn vjp<T: Tensors>(outputs: &[impl Borrow<Tensor>], cotangents: &[impl Borrow<Tensor>], by: &T) -> T {
     let call = Call::here("vjp");
@@ -120,7 +126,8 @@ fn pulled<T: Tensors>(call: Call, by: &T, outputs: impl FnOnce() -> Result<Vec<(
         let gradients = sweep::sweep(&outputs, by)?;
         let of = |(x, gradient): (&Tensor, Option<Tensor>)| match gradient {
             Some(gradient) => Ok(gradient),
-            None if sweep::follow(&outputs, x)? => Ok(call.compose(|| x.zeros_like())),
+            // Zeros that follow from it, as the slopes of zeros are zeros too.
+            None if sweep::follow(&outputs, x)? => Ok(call.following(&call.compose(|| x.zeros_like()), &[x])),
             None => Err(unrelated(call, &outputs, x)),
         };
         by.iter().zip(gradients).map(of).collect()
@@ -169,7 +176,8 @@ impl Tensor {
     /// The same values, whose gradients by the sources follow from a rule of yours instead of from how they were recorded: of what
     /// reaches this tensor, of the sources, and of this tensor, what reaches each source. PyTorch's `autograd.Function`, JAX's
     /// `custom_vjp`. It is for functions whose gradient is another one on purpose, or whose parts have no finite slope where they have
-    /// one together. Nothing else is followed on the way back, and the rule's operations have gradients themselves.
+    /// one together. Nothing else is followed on the way back: the result follows from the sources that are floats, and from nothing
+    /// else. The rule's operations have gradients themselves.
     ///
     /// What the rule needs of the way forward is a source: within the step of a [`scan`](crate::scan()), it gets those of each position.
     /// What it gives for a source that is no float is not looked at. It is called when gradients are recorded.
@@ -237,6 +245,17 @@ impl Call {
     /// The tensor as a constant for gradients.
     pub(crate) fn detached(self, x: &Tensor) -> Tensor {
         self.derived(x, &[], |_, _| Ok(Vec::new()))
+    }
+
+    /// A result that is the same whatever values some sources have, of which it may be the only one: it follows from them, with
+    /// gradients of zeros. Its own gradients stay.
+    pub(crate) fn following(self, x: &Tensor, sources: &[&Tensor]) -> Tensor {
+        let floats = sources.iter().copied().filter(|source| source.node.dtype.is_float());
+        let all: Vec<&Tensor> = std::iter::once(x).chain(floats).collect();
+        if all.len() == 1 || !x.node.dtype.is_float() {
+            return x.clone();
+        }
+        self.derived(x, &all, |g, _| Ok(vec![g.clone()]))
     }
 
     /// The tensor, whose gradients by the sources follow from a rule instead of from how it was recorded: given what reaches

@@ -72,15 +72,29 @@ pub(super) fn sweep(outputs: &[(Tensor, Tensor)], wanted: &[Tensor]) -> Result<V
     Ok(wanted.iter().map(|tensor| found.get(&key(tensor)).cloned()).collect())
 }
 
-/// Whether an output follows from a tensor through floats alone, if only by what is constant but for jumps.
+/// Whether an output follows from a tensor by operations of floats, if only by some that are constant but for jumps. What an
+/// operation makes on its way, positions or conditions, is its own; between operations these are no way for a gradient.
 pub(super) fn follow(outputs: &[(Tensor, Tensor)], from: &Tensor) -> Result<bool> {
     let key = |tensor: &Tensor| Arc::as_ptr(&tensor.node);
     let outputs = || outputs.iter().map(|(output, _)| output);
     let (visited, numbers) = visit(outputs(), &FxHashSet::from_iter([key(from)]), from.node.time)?;
-    Ok(outputs().any(|output| visited[numbers[&key(output)]].is_needed))
+    let mut follows: Vec<bool> = Vec::with_capacity(visited.len());
+    for Visited { tensor, sources, numbers, .. } in &visited {
+        let mut below = sources.iter().zip(numbers);
+        let leads_on = |source: &Tensor| source.node.dtype.is_float() || are_of_one_call(source, tensor);
+        let of_sources = below.any(|(source, &number)| follows[number] && leads_on(source));
+        follows.push(of_sources || key(tensor) == key(from));
+    }
+    Ok(outputs().any(|output| follows[numbers[&key(output)]]))
 }
 
-/// The last float on the way to the outputs that is data, and was recorded after a tensor.
+/// Whether one call of the user's, or its gradient, recorded both.
+fn are_of_one_call(a: &Tensor, b: &Tensor) -> bool {
+    let name = |tensor: &Tensor| tensor.node.origin.trim_end_matches(GRADIENT);
+    a.node.location == b.node.location && name(a) == name(b)
+}
+
+/// The last float on the way to the outputs that was recorded from floats after a tensor, and that an evaluation has made data.
 pub(super) fn data_between(outputs: &[(Tensor, Tensor)], x: &Tensor) -> Option<Tensor> {
     let (visited, _) =
         visit(outputs.iter().map(|(output, _)| output), &FxHashSet::default(), x.node.time).ok()?;
@@ -88,6 +102,7 @@ pub(super) fn data_between(outputs: &[(Tensor, Tensor)], x: &Tensor) -> Option<T
         let node = &tensor.node;
         node.time > x.node.time
             && node.dtype.is_float()
+            && node.is_of_floats
             && tensor.is_evaluated()
             && node.state().recorded().is_none()
     };
@@ -158,13 +173,16 @@ fn recorded_as(tensor: &Tensor, aims: &FxHashSet<*const TensorNode>, earliest: u
     Ok((None, Sources::new()))
 }
 
+/// What the names of operations that go back end with.
+const GRADIENT: &str = "_grad";
+
 /// `softmax_grad` for `softmax`.
 fn adjoint_name(origin: &'static str) -> &'static str {
     static NAMES: Mutex<Option<FxHashMap<&'static str, &'static str>>> = Mutex::new(None);
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
     let names = names.get_or_insert_default();
     // There are as many as operations have names: they may stay.
-    names.entry(origin).or_insert_with(|| format!("{origin}_grad").leak())
+    names.entry(origin).or_insert_with(|| format!("{origin}{GRADIENT}").leak())
 }
 
 #[cfg(test)]

@@ -175,7 +175,7 @@ fn placed(call: Call, g: &Tensor, taken: Tensor, extents: Vec<usize>) -> Tensor 
         Ok(taken.eq(own).where_(windows, 0).sum(behind(extents.len())))
     };
     let sum = Tensor::or_invalid(sum());
-    call.derived(&sum, &[g], move |g, _| Ok(vec![found(call, g, taken.clone(), size.clone())]))
+    call.derived(&sum, &[g, &taken], move |g, all| Ok(vec![found(call, g, all[2].clone(), size.clone())]))
 }
 
 /// The elements at some places, one of each window.
@@ -188,7 +188,7 @@ fn found(call: Call, g: &Tensor, taken: Tensor, size: Vec<usize>) -> Tensor {
         Ok(places.eq(own).where_(windows, 0).sum(behind(size.len())))
     };
     let sum = Tensor::or_invalid(sum());
-    call.derived(&sum, &[g], move |g, _| Ok(vec![placed(call, g, taken.clone(), extents.clone())]))
+    call.derived(&sum, &[g, &taken], move |g, all| Ok(vec![placed(call, g, all[2].clone(), extents.clone())]))
 }
 
 /// The extents of the last axes.

@@ -65,7 +65,7 @@ fn qr_complete(call: Call, x: &Tensor) -> Result<(Tensor, Tensor)> {
         _ if m <= n && m > 0 => qr(call, x),
         _ if m == 0 || n == 0 => {
             let q = Tensor::eye(m, dtype).broadcast_to(of.of(m, m));
-            Ok((q, Tensor::zeros(of.of(m, n), dtype)))
+            Ok((call.following(&q, &[x]), call.following(&Tensor::zeros(of.of(m, n), dtype), &[x])))
         }
         _ => complete(call, x),
     }

@@ -43,7 +43,7 @@ fn least(call: Call, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let Matrices { rows: m, columns: n, dtype, .. } = of;
     let width = matrices(call, b)?.columns;
     if m.min(n) == 0 {
-        return Ok(Tensor::zeros(of.of(n, width), dtype));
+        return Ok(call.following(&Tensor::zeros(of.of(n, width), dtype), &[a, b]));
     }
     if width == 0 || !routine::takes_of(a, m) || !routine::takes(b) {
         return decomposed(call, a, b);

@@ -101,7 +101,7 @@ impl Tensor {
                 ));
             }
             if b.node.shape.elements() == 0 {
-                return Ok(b);
+                return Ok(call.following(&b, &[&lu]));
             }
             let b = taken_along(&b, &order.unsqueeze(-1), -2);
             let half = solved(call, &lu, &b, rows, false, true)?;

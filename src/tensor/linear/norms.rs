@@ -95,7 +95,7 @@ fn matrix_norm(call: Call, x: &Tensor, norm: MatrixNorm, axes: [isize; 2]) -> Re
         0 if is_least => {
             return call.fail(format!("no smallest of nothing: {rows}×{columns} matrices of shape {shape}"));
         }
-        0 => return Ok((Tensor::zeros(batch, x.known()?.1), kept)),
+        0 => return Ok((call.following(&Tensor::zeros(batch, x.known()?.1), &[&x]), kept)),
         _ => {}
     }
     let sums = |x: &Tensor, axis: isize| x.abs().sum(axis);

@@ -38,7 +38,8 @@ pub(super) fn qr(call: Call, x: &Tensor) -> Result<(Tensor, Tensor)> {
     let Matrices { rows: m, columns: n, dtype, .. } = of;
     let k = m.min(n);
     if k == 0 {
-        return Ok((Tensor::zeros(of.of(m, 0), dtype), Tensor::zeros(of.of(0, n), dtype)));
+        let empty = |rows, columns| call.following(&Tensor::zeros(of.of(rows, columns), dtype), &[x]);
+        return Ok((empty(m, 0), empty(0, n)));
     }
     let [q, r] = match routine::takes_of(x, m) {
         true => {

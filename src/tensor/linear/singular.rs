@@ -101,7 +101,7 @@ impl Tensor {
         call.composed(|| {
             let of = matrices(call, self)?;
             if of.rows.min(of.columns) == 0 {
-                return Ok(Tensor::zeros(of.batch, of.dtype));
+                return Ok(call.following(&Tensor::zeros(of.batch, of.dtype), &[self]));
             }
             let s = values(call, self)?;
             Ok(s.select(-1, 0) / s.select(-1, -1))
@@ -143,7 +143,7 @@ fn pinv(call: Call, x: &Tensor, atol: Option<f64>, rtol: Option<f64>) -> Result<
     let of = matrices(call, x)?;
     let [atol, rtol] = tolerances(call, &of, atol, rtol)?;
     if of.rows.min(of.columns) == 0 {
-        return Ok(Tensor::zeros(of.of(of.columns, of.rows), of.dtype));
+        return Ok(call.following(&Tensor::zeros(of.of(of.columns, of.rows), of.dtype), &[x]));
     }
     let (u, s, vh) = svd(call, x)?;
     let inverse = counts(&s, atol, rtol).where_(s.reciprocal(), s.zeros_like() * &s);
@@ -206,7 +206,7 @@ pub(super) fn values(call: Call, x: &Tensor) -> Result<Tensor> {
     let Matrices { rows: m, columns: n, dtype, .. } = of;
     let k = m.min(n);
     if k == 0 {
-        return Ok(Tensor::zeros(of.of(m, 0), dtype).sum(-2));
+        return Ok(call.following(&Tensor::zeros(of.of(m, 0), dtype).sum(-2), &[x]));
     }
     let s = match routine::takes(x) {
         true => {
@@ -231,7 +231,8 @@ pub(super) fn svd(call: Call, x: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
     let of = matrices(call, x)?;
     let Matrices { rows: m, columns: n, dtype, .. } = of;
     if m.min(n) == 0 {
-        return Ok((Tensor::zeros(of.of(m, 0), dtype), values(call, x)?, Tensor::zeros(of.of(0, n), dtype)));
+        let empty = |rows, columns| call.following(&Tensor::zeros(of.of(rows, columns), dtype), &[x]);
+        return Ok((empty(m, 0), values(call, x)?, empty(0, n)));
     }
     if m < n {
         let (u, s, vh) = svd(call, &swapped(x))?;

@@ -59,7 +59,8 @@ pub(super) fn solved(
             call.derived(&x, &[t, b], move |g, all| of_triangle_solved(g, &all[1], &all[0], upper, is_unit))
         );
     }
-    Ok(decomposed(t, b, n, upper, is_unit))
+    let x = decomposed(t, b, n, upper, is_unit);
+    Ok(if n == 0 { call.following(&x, &[t]) } else { x })
 }
 
 fn decomposed(t: &Tensor, b: &Tensor, n: usize, upper: bool, is_unit: bool) -> Tensor {

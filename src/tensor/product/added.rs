@@ -128,7 +128,7 @@ fn added(call: Call, x: &Tensor, [a, b]: [Tensor; 2], [beta, alpha]: [Number; 2]
         return call.fail(format!("{own} {shape} does not broadcast to the product's shape {result}"));
     }
     match is(beta, 0) {
-        true => Ok(product.cast(dtype)),
+        true => Ok(call.following(&product.cast(dtype), &[x])),
         false => Ok((scaled(x.cast(dtype.compute()), beta) + product).cast(dtype)),
     }
 }

@@ -184,7 +184,8 @@ impl Tensor {
                 }
             }
             let is_diagonal = || counting(rows).eq(counting(rows).unsqueeze(1));
-            Ok(result.unwrap_or_else(|| is_diagonal().where_(self.ones_like(), self.zeros_like())))
+            let identity = || is_diagonal().where_(self.ones_like(), self.zeros_like());
+            Ok(result.unwrap_or_else(|| call.following(&identity(), &[self])))
         })
     }
 

@@ -285,10 +285,13 @@ pub(crate) fn cat(call: Call, tensors: &[&Tensor], axis: isize) -> Result<Tensor
         .filter(|tensor| tensor.node.shape[..] != [0] && tensor.node.shape[axis] > 0)
         .map(|tensor| call.cast(tensor, dtype))
         .collect::<Result<_>>()?;
-    if parts.is_empty() {
-        return call.cast(tensors[begins], dtype);
-    }
-    copied(call, &parts, axis).unwrap_or_else(|| joined(&parts, axis))
+    let whole = match parts.is_empty() {
+        true => call.cast(tensors[begins], dtype)?,
+        false => copied(call, &parts, axis).unwrap_or_else(|| joined(&parts, axis))?,
+    };
+    let empty: Vec<&Tensor> =
+        tensors.iter().copied().filter(|tensor| tensor.node.shape.elements() == 0).collect();
+    Ok(call.following(&whole, &empty))
 }
 
 /// The same as a choice by position, of parts of one dtype, that is never a copy. May only be called while a call is composed.
