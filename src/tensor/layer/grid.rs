@@ -83,9 +83,9 @@ impl GridSample {
     /// ```
     /// use lazuli::{GridSample, Outside, Tensor};
     /// let image = Tensor::from_slice(&[0.0f32, 0.0, 1.0, 1.0], [1, 1, 1, 4]);
-    /// let grid = Tensor::from_slice(&[0.0f32, 0.0, 0.25, 0.0], [1, 1, 2, 2]);
+    /// let grid = Tensor::from_slice(&[0.0f32, 0.0, 0.125, 0.0], [1, 1, 2, 2]);
     /// let sample = GridSample::new().bicubic().outside(Outside::Border);
-    /// assert_eq!(image.grid_sample(&grid, sample).to_vec::<f32>()?, [0.5, 1.09375]);
+    /// assert_eq!(image.grid_sample(&grid, sample).to_vec::<f32>()?, [0.5, 0.7734375]);
     /// # Ok::<(), lazuli::Error>(())
     /// ```
     pub fn bicubic(mut self) -> GridSample {

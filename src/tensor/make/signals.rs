@@ -1,6 +1,6 @@
 //! The windows of PyTorch's `torch.signal.windows` that are not among its other ones.
 
-use std::f64::consts::{PI, SQRT_2};
+use std::f64::consts::PI;
 
 use super::tapers::{shaped, taper};
 use crate::tensor::arguments::call::Call;
@@ -78,10 +78,9 @@ impl Tensor {
         call.composed(|| {
             call.needs(std > 0.0, "the deviation of a window must be more than 0", std)?;
             let turns = (length as f64 - f64::from(u8::from(!periodic))).max(0.0);
-            // In whole steps from the centre, which the exponential sees exactly.
             shaped(call, length, periodic, dtype, |_| {
                 let distance = counting(length).cast(DType::F64) - turns / 2.0;
-                (-(distance * (1.0 / (std * SQRT_2))).square()).exp()
+                ((distance / std).square() * -0.5).exp()
             })
         })
     }
