@@ -232,10 +232,10 @@ fn power_adjoint(g: Formula, a: Formula, b: Formula, y: Formula) -> [Formula; 2]
     let base = g.clone() * (b.clone() * a.clone().with(BinaryOp::Pow, b.clone() - 1.0));
     let exponent = g * (y.clone() * a.clone().of(UnaryOp::Log));
     let is_constant = b.clone().with(BinaryOp::Eq, 0.0);
-    // One choice, not one of two that hold the same: what reaches the one that is not taken would be 0 times infinity.
-    let of_zero = a.with(BinaryOp::Eq, 0.0).with(BinaryOp::And, is_constant.clone());
-    let is_zero = y.with(BinaryOp::Eq, 0.0).with(BinaryOp::Or, of_zero);
-    [is_constant.select(0.0, base), is_zero.select(0.0, exponent)]
+    // It stands here once: what would reach a second one that is not taken would be 0 times infinity.
+    let are_zero = (a.of(UnaryOp::Abs) + b.of(UnaryOp::Abs)).with(BinaryOp::Eq, 0.0);
+    let exponent = are_zero.select(0.0, exponent);
+    [is_constant.select(0.0, base), y.with(BinaryOp::Eq, 0.0).select(0.0, exponent)]
 }
 
 /// 0 at the origin, as PyTorch.
