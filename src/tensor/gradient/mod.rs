@@ -35,6 +35,10 @@ use crate::{DType, Error, Result, Scalar, Tensor};
 /// Where a function has no slope, the gradient is PyTorch's: 0 for `relu` and `abs` at 0, and for a norm of zeros; all of it at the limits of
 /// `clamp`; halves where the operands of `maximum` are equal; of the largest of several elements, equal shares.
 ///
+/// What reaches a tensor by eight ways and more, as it does weights in the steps of a loop, is added up in one kernel. Where a line
+/// of the program has other numbers of ways each time, it is computed way by way from the third number on, as what is joined is
+/// ([`Tensor::cat`]), up to 64 MiB: no further number is compiled then, but the sum has another order.
+///
 /// What `loss` follows from by operations of floats has a gradient, if only one of zeros, however these operations compute: what is
 /// constant but for jumps, as `floor`, a norm of order 0 or a `grid_sample` of nearest pixels by its grid; what has a slope that is, as
 /// that of `relu` or of a maximum, in its second derivative; and what has no elements. Integers and conditions between operations

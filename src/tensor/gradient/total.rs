@@ -35,9 +35,14 @@ pub(super) fn total(call: Call, terms: &[Tensor]) -> Result<Option<Tensor>> {
     call.cast(&sum, dtype).map(Some)
 }
 
+/// Bytes of terms that may be there at once.
+const MOST_BYTES: usize = 64 << 20;
+
 /// The terms, or their sum where kernels of so many would be others each time: they are copied, and added up from there.
 fn added_by_copies(call: Call, terms: Vec<Tensor>) -> Result<Vec<Tensor>> {
-    if terms.len() < LEAST_WAYS {
+    let bytes = |term: &Tensor| term.node.shape.elements().saturating_mul(term.node.dtype.size());
+    let all = || terms.iter().map(bytes).fold(0, usize::saturating_add);
+    if terms.len() < LEAST_WAYS || all() > MOST_BYTES {
         return Ok(terms);
     }
     let rows: Vec<Tensor> = terms.iter().map(|term| term.unsqueeze(0)).collect();
