@@ -497,7 +497,7 @@ mod tests {
     #[test]
     fn large_units_repeat_nothing() {
         let x = Tensor::zeros([2, 5, 6, 7], DType::F32);
-        let factors = [2.24544, 2.84996, 1.78];
+        let factors = [2.24544, 2.84996, 1.78123];
         for mode in [Interpolation::Nearest, Interpolation::Linear { align_corners: false }] {
             let y = x.interpolate_scale(&factors, mode);
             let gradient = crate::grad(&y.square().sum(..), &x);
@@ -507,5 +507,11 @@ mod tests {
                 assert!(most <= times * y.shape().unwrap().elements(), "{most} {:?}", y.shape());
             }
         }
+        // A small unit, that of 89 / 50, is repeated along its own axis alone.
+        let y =
+            x.interpolate_scale(&[2.24544, 2.84996, 1.78], Interpolation::Linear { align_corners: false });
+        let graph = crate::recording::build::build(std::slice::from_ref(&y)).unwrap().graph;
+        let most = graph.nodes().map(|id| graph.node(id).shape.elements()).max().unwrap();
+        assert!(most <= 2 * 89 * y.shape().unwrap().elements(), "{most} {:?}", y.shape());
     }
 }

@@ -6,8 +6,8 @@ use crate::tensor::view::rearrange::{around, interleaved};
 use crate::{DType, Result, Tensor};
 
 /// How many times larger than what is read and what results, at most, views make an axis. An evaluation that fuses nothing stores
-/// that; elsewhere positions are computed numbers.
-const MOST_REPEATED: usize = 32;
+/// that, and beyond it positions are computed numbers. Fused, views are faster: benches/notes/windows.md.
+const MOST_REPEATED: usize = 1024;
 
 /// The last axes' source positions: `(start + step * i) / unit` for i up to, but without, `size`.
 #[derive(Clone, Copy)]
