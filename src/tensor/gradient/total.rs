@@ -3,7 +3,7 @@
 use crate::graph::op::{Axes, ConstantRole, Op, View};
 use crate::recording::{Recipe, State};
 use crate::tensor::arguments::call::Call;
-use crate::tensor::view::copied::{LEAST_WAYS, copied_back};
+use crate::tensor::view::copied::{copied_back, rows_copied_back};
 use crate::tensor::view::join::joined;
 use crate::{BinaryOp, ReduceOp, Result, Scalar, Tensor};
 
@@ -41,12 +41,10 @@ const MOST_BYTES: usize = 64 << 20;
 /// The terms, or their sum where kernels of so many would be others each time: they are copied, and added up from there.
 fn added_by_copies(call: Call, terms: Vec<Tensor>) -> Result<Vec<Tensor>> {
     let bytes = |term: &Tensor| term.node.shape.elements().saturating_mul(term.node.dtype.size());
-    let all = || terms.iter().map(bytes).fold(0, usize::saturating_add);
-    if terms.len() < LEAST_WAYS || all() > MOST_BYTES {
+    if terms.iter().map(bytes).fold(0, usize::saturating_add) > MOST_BYTES {
         return Ok(terms);
     }
-    let rows: Vec<Tensor> = terms.iter().map(|term| term.unsqueeze(0)).collect();
-    match copied_back(call, &rows, 0) {
+    match rows_copied_back(call, &terms) {
         Some(rows) => Ok(vec![call.reduce(ReduceOp::Sum, &rows?, &Axes::from_slice(&[0]), false)?]),
         None => Ok(terms),
     }

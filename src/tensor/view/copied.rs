@@ -8,9 +8,10 @@
 //! many parts whose values are there: a plan of so many would take longer than all copies. What reaches a tensor on the way back
 //! through the steps of such a loop is joined alike.
 
+use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 
-use rustc_hash::FxHashMap;
+use lru::LruCache;
 use smallvec::SmallVec;
 
 use crate::executor::joins::Stored;
@@ -21,7 +22,7 @@ use crate::{Device, Result, Shape, SourceLocation, Tensor};
 /// Fewer parts are kernels, of which there are so many at most: such as a cache to which a position is joined.
 const LEAST_PARTS: usize = 3;
 /// By fewer ways gradients reach what is no state of a loop.
-pub(crate) const LEAST_WAYS: usize = 8;
+const LEAST_WAYS: usize = 8;
 /// From how many on tensors that have values are copied, if they are no more bytes than these.
 const MANY_PARTS: usize = 48;
 const MANY_BYTES: usize = 1 << 20;
@@ -36,12 +37,22 @@ pub(super) fn copied(call: Call, parts: &[Tensor], axis: usize) -> Option<Result
     if copies { together(call, parts, axis) } else { None }
 }
 
-/// The same of what reaches a tensor by many ways, each time by another number of them: parts of it, or terms of a sum.
+/// The same of parts of what reaches a tensor on the way back.
 pub(crate) fn copied_back(call: Call, parts: &[Tensor], axis: usize) -> Option<Result<Tensor>> {
-    let shape = parts.first()?.node.shape.clone();
-    let is_another = || is_another((call.location(), Some(shape)), parts.len());
+    let is_another = || is_another((call.location(), None), parts.len());
     let copies = parts.len() >= LEAST_WAYS && can_be_copied(parts) && is_another();
     if copies { together(call, parts, axis) } else { None }
+}
+
+/// The same of terms of what reaches a tensor on the way back, as rows of which it is the sum.
+pub(crate) fn rows_copied_back(call: Call, terms: &[Tensor]) -> Option<Result<Tensor>> {
+    // Weights are mostly made, or updated, by one line.
+    let line = || (call.location(), Some(terms[0].node.shape.clone()));
+    if terms.len() < LEAST_WAYS || !can_be_copied(terms) || !is_another(line(), terms.len()) {
+        return None;
+    }
+    let rows: Vec<Tensor> = terms.iter().map(|term| term.unsqueeze(0)).collect();
+    together(call, &rows, 0)
 }
 
 fn can_be_copied(parts: &[Tensor]) -> bool {
@@ -117,14 +128,18 @@ const FIRST: usize = 2;
 const MOST_STEADY: usize = 8;
 const STEADY: u32 = 8;
 
-/// The user's line; what reaches several tensors of one line is told apart by its shape.
+/// The user's line, and the shape that tells several tensors of it apart.
 type Line = (SourceLocation, Option<Shape>);
+
+/// Lines that are remembered, least recently used first out.
+const MOST_LINES: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 
 /// Whether the line joined other numbers of parts before.
 fn is_another(line: Line, number: usize) -> bool {
-    static LINES: Mutex<Option<FxHashMap<Line, Joined>>> = Mutex::new(None);
+    static LINES: Mutex<Option<LruCache<Line, Joined>>> = Mutex::new(None);
     let mut lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
-    lines.get_or_insert_default().entry(line).or_default().is_another(number)
+    let lines = lines.get_or_insert_with(|| LruCache::new(MOST_LINES));
+    lines.get_or_insert_mut(line, Joined::default).is_another(number)
 }
 
 /// Whether the parts are many that need no kernel.
