@@ -115,8 +115,9 @@ struct Pasts {
     room: usize,
     /// Bytes that evaluations may still read and write before it is looked for how many bytes are held.
     room_bytes: usize,
-    /// Values that were read or written since it was looked for anything.
-    counted: FxHashSet<usize>,
+    /// Where those are that were counted since it was last looked for any, and how many bytes they have: memory that was given back
+    /// may have become larger values.
+    counted: FxHashSet<(usize, usize)>,
 }
 
 static PASTS: Mutex<Pasts> = Mutex::new(Pasts {
@@ -131,8 +132,7 @@ impl Pasts {
         let mut pasts = PASTS.lock().unwrap_or_else(PoisonError::into_inner);
         pasts.tensors.push_back(Arc::downgrade(&tensor.node));
         // What each step of a loop reads is held once.
-        let bytes: usize =
-            values.filter(|(place, _)| pasts.counted.insert(*place)).map(|(_, bytes)| bytes).sum();
+        let bytes: usize = values.filter(|value| pasts.counted.insert(*value)).map(|(_, bytes)| bytes).sum();
         let is_full = pasts.tensors.len() > pasts.room;
         let is_heavy = bytes > pasts.room_bytes;
         pasts.room_bytes = pasts.room_bytes.saturating_sub(bytes);
