@@ -1,8 +1,8 @@
 //! A very short innermost axis on the CPU, as of interleaved results: the loop goes along the axis before it, in vectors,
 //! and the short one's positions stand one after the other in its body. What is looked up at positions that are computed is
-//! brought in by a loop of its own before, some rows at a time: it has no vectors, and what follows from it has. Where the rows
-//! of all else lie one after the other in memory, it brings in the elements of one row side by side, and what follows is one
-//! loop over the elements of all of them.
+//! brought in by a loop of its own before, some rows at a time: it has no vectors, and what follows from it has. Where all else
+//! is consecutive over both axes, these are collapsed: what is brought in is laid out like the results, and what follows is one
+//! loop in vectors over the elements of all rows.
 
 use super::INDEX;
 use super::emitter::Emitter;
@@ -64,12 +64,12 @@ impl ShortAxis {
         to: Expr,
     ) {
         let looked_up = if self.segments.is_none() { looked_up(kernel, axis) } else { Vec::new() };
-        let brought_in = if looked_up.is_empty() { None } else { self.brought_in(kernel, axis) };
-        let rows = self.rows(kernel, brought_in.as_ref().unwrap_or(&looked_up));
-        if let Some(found) = brought_in
+        let apart = if looked_up.is_empty() { None } else { self.not_consecutive(kernel, axis) };
+        let rows = self.rows(kernel, apart.as_ref().unwrap_or(&looked_up));
+        if let Some(found) = apart
             && rows > 0
         {
-            return self.side_by_side(emitter, kernel, &found, rows, (axis, from, to));
+            return self.collapsed(emitter, kernel, &found, rows, (axis, from, to));
         }
         if looked_up.is_empty() || rows == 0 {
             return self.along(emitter, kernel, (axis, from, to, LoopHint::Simd), |emitter, _| {
@@ -97,14 +97,14 @@ impl ShortAxis {
         (MOST_LOOKED_UP / (bytes as u64 * self.extent).max(1)).min(TOGETHER) / 16 * 16
     }
 
-    /// What a loop over the elements of many rows, one after the other, does not read in their order; `None` if it would not
-    /// be simple.
-    fn brought_in(&self, kernel: &Kernel, before: AxisId) -> Option<Vec<ValueId>> {
-        let goes_on = |index: &IndexExpr| {
+    /// What the collapsed loop, over both axes, cannot read in the order of its elements, or is computed once for several of them;
+    /// `None` if that costs more than little, or if results are not stored in that order.
+    fn not_consecutive(&self, kernel: &Kernel, before: AxisId) -> Option<Vec<ValueId>> {
+        let is_consecutive = |index: &IndexExpr| {
             let steps = [before, self.axis].map(|axis| index.coefficient(axis));
             steps[0].zip(steps[1]).is_some_and(|(row, own)| own == 1 && row == self.extent as i64)
         };
-        if !kernel.stores.iter().all(|store| goes_on(&store.index)) {
+        if !kernel.stores.iter().all(|store| is_consecutive(&store.index)) {
             return None;
         }
         let (mut found, mut seen) = (Vec::new(), vec![false; kernel.values.len()]);
@@ -117,7 +117,8 @@ impl ShortAxis {
             }
             let op = &kernel.value(id).op;
             match op {
-                ValueOp::Load { index, .. } if kernel.computed_axes(index).is_empty() && goes_on(index) => {}
+                ValueOp::Load { index, .. }
+                    if kernel.computed_axes(index).is_empty() && is_consecutive(index) => {}
                 ValueOp::Load { .. } => found.push(id),
                 // Once a row, or the same in all rows.
                 _ if varies != [true; 2] => {
@@ -127,9 +128,7 @@ impl ShortAxis {
                     }
                     found.push(id);
                 }
-                ValueOp::Unary(..) | ValueOp::Binary(..) | ValueOp::Select(..) | ValueOp::Cast(..) => {
-                    pending.extend(op.named_operands());
-                }
+                _ if op.is_elementwise() => pending.extend(op.named_operands()),
                 _ => return None,
             }
         }
@@ -137,8 +136,8 @@ impl ShortAxis {
         Some(found)
     }
 
-    /// Loops that bring values in, each row's elements side by side, and loops over the elements of all rows.
-    fn side_by_side<'k>(
+    /// Loops that bring values in, laid out like the results, and collapsed loops of all that follows from them.
+    fn collapsed<'k>(
         &'k self,
         emitter: &mut Emitter<'k>,
         kernel: &'k Kernel,
@@ -176,7 +175,7 @@ impl ShortAxis {
                     });
                 }
             }
-            // All rows are as one: the short axis goes on from one to the next.
+            // Collapsed: the short axis goes on from one row to the next.
             let first = Expr::Name(emitter.bind("begin", INDEX, start.then(Mul, self.extent)));
             let end = Expr::Name(emitter.bind("end", INDEX, stop.then(Mul, self.extent)));
             let elements = elements(Expr::name(self.axis).then(Sub, first.clone()));

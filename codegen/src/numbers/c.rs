@@ -99,8 +99,8 @@ impl Skeleton {
     }
 
     /// Takes the numbers from `least` on out of one of the lines.
-    fn line(&mut self, lines: &[&str], number_of_line: usize, least: u64) {
-        let line = lines[number_of_line];
+    fn line(&mut self, lines: &[&str], line_number: usize, least: u64) {
+        let line = lines[line_number];
         let text = line.trim_start();
         if text.starts_with('#') || text.starts_with("static ") || text.contains("= {") {
             self.text.push_str(line);
@@ -143,7 +143,7 @@ impl Skeleton {
                     if (least..=Kind::Index.most()).contains(&number)
                         && !is_word(bytes.get(end))
                         && (is_of_indices || is_compared || is_position || brackets > 0 || !places.is_empty())
-                        && !(divides && is_of_each_step(lines, number_of_line, before))
+                        && !(divides && varies_innermost(lines, line_number, before))
                     {
                         self.text.push_str(&line[done..at]);
                         self.push(number, if is_short(before) { Kind::Int } else { Kind::Index });
@@ -160,9 +160,9 @@ impl Skeleton {
     }
 }
 
-/// Whether each step of an innermost loop divides what is before: no loop follows the line in its block, and what is divided is
-/// not the same in all steps.
-fn is_of_each_step(lines: &[&str], at: usize, before: &str) -> bool {
+/// Whether a text before `/` or `%` ends with a dividend that varies in an innermost loop: no loop follows its line in the block,
+/// and the loop around it gives one of the dividend's variables its value.
+fn varies_innermost(lines: &[&str], at: usize, before: &str) -> bool {
     let depth = indent(lines[at]);
     let mut rest = lines[at + 1..].iter().take_while(|line| indent(line) >= depth || line.starts_with('#'));
     if rest.any(|line| is_loop(line)) {

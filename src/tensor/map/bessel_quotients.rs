@@ -56,7 +56,7 @@ impl Quotient {
 
     /// By powers of `x²`.
     fn series(self, order: u32, x: &Term) -> Term {
-        // What is multiplied by 2 in each term but in spherical functions, whose orders lie a half higher.
+        // The term of x^(2k) is divided by 2^k k! and the product of all 2j + shift with j up to order + k: its last factor.
         let shift = f64::from(self.shift);
         let factor = |k: u32| 2.0 * f64::from(order + k) + shift;
         let first: f64 = (1..=order).map(|n| 2.0 * f64::from(n) + shift).product();
