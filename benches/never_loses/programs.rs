@@ -149,7 +149,7 @@ fn programs() -> Vec<Case> {
             vec![x.avg_pool2d_with(Pool2d::new(7).stride(1).padding(3)).max([2, 3])]
         }),
         program("regions that are sampled, then pooled", &[50, 14, 14, 2], |x| {
-            let image = Tensor::arange(0.0, 65536.0, 1.0).reshape([1, 64, 32, 32]) * 1e-3;
+            let image = Tensor::arange(0.0f32, 65536.0, 1.0).reshape([1, 64, 32, 32]) * 1e-3;
             vec![image.expand([50, 64, 32, 32]).grid_sample(x, GridSample::new()).avg_pool2d(2, 2)]
         }),
         program("depthwise 3 x 3, then a group norm", &[8, 128, 28, 28], |x| {

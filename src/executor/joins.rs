@@ -33,12 +33,8 @@ pub(super) fn carry_out(join: &Tensor, evaluate: &dyn Fn(Device, &[Tensor]) -> R
     // What was recorded first may be gone on from: the last steps of a loop, on the way back.
     let mut in_time = bases.clone();
     in_time.sort_by_key(|base| base.node.time);
-    for tensors in evaluations(&in_time, bytes.max(KEPT_BYTES)) {
-        match evaluate(device, &tensors) {
-            // Without room for what later parts go on from, they compute it anew.
-            Err(Error::OutOfMemory { .. }) if tensors.len() > 1 => evaluate(device, &tensors[..1])?,
-            result => result?,
-        }
+    for (base, later) in in_time.iter().zip(read_later(&in_time, bytes.max(KEPT_BYTES), true)) {
+        with_later(device, base, &later, evaluate)?;
     }
     let backend = Backend::open(device)?;
     let inner: usize = shape[axis + 1..].iter().product::<usize>() * dtype.size();
@@ -54,6 +50,25 @@ pub(super) fn carry_out(join: &Tensor, evaluate: &dyn Fn(Device, &[Tensor]) -> R
         backend.join(&Join { rows, pieces }).map_err(|error| error.of_operation(origin, *location))?;
     settle(join, joined, Purpose::Values, &Reads::of(&bases));
     Ok(())
+}
+
+/// Evaluates a tensor, with what later ones go on from: without room for that, they compute it anew.
+pub(super) fn with_later(
+    device: Device,
+    tensor: &Tensor,
+    later: &[Tensor],
+    evaluate: &dyn Fn(Device, &[Tensor]) -> Result<()>,
+) -> Result<()> {
+    let missing = |tensors: &[&[Tensor]]| -> Result<()> {
+        let missing: Vec<Tensor> =
+            tensors.iter().copied().flatten().filter(|tensor| !tensor.is_evaluated()).cloned().collect();
+        if missing.is_empty() { Ok(()) } else { evaluate(device, &missing) }
+    };
+    let tensor = std::slice::from_ref(tensor);
+    match missing(&[tensor, later]) {
+        Err(Error::OutOfMemory { .. }) if !later.is_empty() => missing(&[tensor]),
+        result => result,
+    }
 }
 
 /// Where a tensor's elements are, or will be when something was computed, without another copy.
@@ -108,20 +123,18 @@ fn first(view: &View, shape: &Shape, from: &Shape) -> Option<usize> {
     Some(start)
 }
 
-/// What is computed together, and after what: each of the parts, with what later ones go on from. No more than `most_bytes` of
-/// it, where later parts only read parts of it, and can compute these again for little.
-fn evaluations(parts: &[Tensor], most_bytes: usize) -> Vec<Vec<Tensor>> {
-    let mut evaluations: Vec<Vec<Tensor>> = Vec::new();
+/// What later ones of some parts go on from, by the part with which it is computed first. No more than `most_bytes` of it, where
+/// later parts only read parts of it, and can compute these again for little. Parts themselves are stored, or go into something.
+pub(super) fn read_later(parts: &[Tensor], most_bytes: usize, are_stored: bool) -> Vec<Vec<Tensor>> {
+    let mut later: Vec<Vec<Tensor>> = vec![Vec::new(); parts.len()];
     // With which part each is visited first.
     let mut visited: FxHashMap<*const TensorNode, usize> = FxHashMap::default();
-    let mut asked: FxHashSet<*const TensorNode> = FxHashSet::default();
+    let mut stored: FxHashSet<*const TensorNode> = FxHashSet::default();
     let mut pointwise: FxHashSet<*const TensorNode> = FxHashSet::default();
     for (number, part) in parts.iter().enumerate() {
-        evaluations.push(Vec::new());
-        if part.is_evaluated() || !asked.insert(Arc::as_ptr(&part.node)) {
+        if part.is_evaluated() || are_stored && !stored.insert(Arc::as_ptr(&part.node)) {
             continue;
         }
-        evaluations[number].push(part.clone());
         // What is visited, and whether views read a part of it.
         let mut pending = vec![(part.clone(), false)];
         while let Some((tensor, is_cut)) = pending.pop() {
@@ -152,15 +165,14 @@ fn evaluations(parts: &[Tensor], most_bytes: usize) -> Vec<Vec<Tensor>> {
                 continue;
             }
             let bytes = elements.saturating_mul(tensor.node.dtype.size());
-            if (bytes <= most_bytes || !is_cut || !is_pointwise(&tensor, &asked, &mut pointwise))
-                && asked.insert(Arc::as_ptr(&tensor.node))
+            if (bytes <= most_bytes || !is_cut || !is_pointwise(&tensor, &stored, &mut pointwise))
+                && stored.insert(Arc::as_ptr(&tensor.node))
             {
-                evaluations[first].push(tensor);
+                later[first].push(tensor);
             }
         }
     }
-    evaluations.retain(|tensors| !tensors.is_empty());
-    evaluations
+    later
 }
 
 /// Whether each element of a tensor is computed from few of those that are there, or are asked for: by elementwise operations
@@ -207,16 +219,16 @@ mod tests {
         let parts = |of: &Tensor| (0..8).map(|n| of.select(0, n) * 2.0).collect::<Vec<Tensor>>();
         // Parts of a sum of products, which is larger than what is joined, would each compute all of it.
         let of_costly = parts(&costly);
-        let all = evaluations(&of_costly, 0);
-        assert_eq!(all.len(), 8);
-        assert_eq!(addresses(&all[0]), addresses(&[of_costly[0].clone(), costly]));
-        assert!(all[1..].iter().all(|tensors| tensors.len() == 1));
+        let later = read_later(&of_costly, 0, true);
+        assert_eq!(later.len(), 8);
+        assert_eq!(addresses(&later[0]), addresses(&[costly]));
+        assert!(later[1..].iter().all(Vec::is_empty));
         // Parts of what is computed element by element are computed where they are read, unless there is room.
-        assert!(evaluations(&parts(&cheap), 0).iter().all(|tensors| tensors.len() == 1));
-        assert_eq!(evaluations(&parts(&cheap), 1 << 20)[0].len(), 2);
+        assert!(read_later(&parts(&cheap), 0, true).iter().all(Vec::is_empty));
+        assert_eq!(read_later(&parts(&cheap), 1 << 20, true)[0].len(), 1);
         // Whole, it is computed once.
         let whole: Vec<Tensor> = (0..3).map(|n| (&cheap + n as f32).sum(0)).collect();
-        assert_eq!(evaluations(&whole, 0)[0].len(), 2);
+        assert_eq!(read_later(&whole, 0, true)[0].len(), 1);
     }
 
     #[test]
@@ -227,8 +239,8 @@ mod tests {
             state = &state * 0.5 + 1.0;
             sums.push(state.sum(0));
         }
-        for (number, tensors) in evaluations(&sums, 0).iter().enumerate() {
-            assert_eq!(tensors.len(), if number < 4 { 2 } else { 1 }, "step {number}");
+        for (number, later) in read_later(&sums, 0, true).iter().enumerate() {
+            assert_eq!(later.len(), usize::from(number < 4), "step {number}");
         }
     }
 }

@@ -16,6 +16,7 @@ pub(crate) mod settings;
 mod settle;
 pub(crate) mod stages;
 pub(crate) mod timing;
+mod totals;
 pub(crate) mod traced;
 pub(crate) mod trial;
 
@@ -89,7 +90,8 @@ fn evaluate_each_on_its_own(tensors: &[Tensor], fusion: Fusion, purpose: Purpose
     by_device.into_iter().try_for_each(|(device, tensors)| evaluate_on(device, &tensors, fusion, purpose))
 }
 
-/// Computes and copies what comes from other devices, what is joined by copies, and what a library makes. All that can be is
+/// Computes and copies what comes from other devices, what is joined by copies, what is added up term by term, and what a library
+/// makes. All that can be is
 /// under way before anything is copied: a copy to the host waits.
 pub(crate) fn carry_out_pending(tensors: &[Tensor], fusion: Fusion) -> Result<()> {
     let rounds = pending(tensors);
@@ -97,7 +99,8 @@ pub(crate) fn carry_out_pending(tensors: &[Tensor], fusion: Fusion) -> Result<()
     for round in rounds {
         let (routines, copies): (Vec<Tensor>, Vec<Tensor>) =
             round.into_iter().partition(routines::is_routine);
-        let (joins, transfers): (Vec<Tensor>, Vec<Tensor>) = copies.into_iter().partition(joins::is_join);
+        let (joins, copies): (Vec<Tensor>, Vec<Tensor>) = copies.into_iter().partition(joins::is_join);
+        let (totals, transfers): (Vec<Tensor>, Vec<Tensor>) = copies.into_iter().partition(totals::is_total);
         let evaluate = |tensors: &[Tensor]| evaluate_each_on_its_own(tensors, fusion, Purpose::Values);
         routines::carry_out(&routines, shared.next().unwrap_or_default(), &evaluate)?;
         let mut sources = Vec::with_capacity(transfers.len());
@@ -111,6 +114,7 @@ pub(crate) fn carry_out_pending(tensors: &[Tensor], fusion: Fusion) -> Result<()
         transfers.iter().try_for_each(copy)?;
         let evaluate = |device: Device, parts: &[Tensor]| evaluate_on(device, parts, fusion, Purpose::Values);
         joins.iter().try_for_each(|join| joins::carry_out(join, &evaluate))?;
+        totals.iter().try_for_each(|total| totals::carry_out(total, &evaluate))?;
     }
     Ok(())
 }

@@ -169,10 +169,11 @@ fn attempt(
                             with_number(&mut graph, &tensor.node, *op, &operands, (number, *is_first))
                         }
                         Recipe::Filled(constant) => filled(&mut graph, &tensor.node, *constant),
-                        // Stand-ins have no sources, and joins are apart.
+                        // Stand-ins have no sources, and joins and totals are apart.
                         Recipe::Transfer
                         | Recipe::Derived(_)
                         | Recipe::Join { .. }
+                        | Recipe::Total
                         | Recipe::Routine { .. }
                         | Recipe::StepValue
                         | Recipe::CallInput

@@ -148,7 +148,11 @@ impl Visit {
             }
             // It is its source: it has no number of its own.
             State::Recorded(
-                Recipe::Transfer | Recipe::Derived(_) | Recipe::Join { .. } | Recipe::Routine { .. },
+                Recipe::Transfer
+                | Recipe::Derived(_)
+                | Recipe::Join { .. }
+                | Recipe::Total
+                | Recipe::Routine { .. },
                 sources,
             ) => match sources.first() {
                 Some(source) => self.pending.push(Next::Tensor(source.clone())),

@@ -101,6 +101,8 @@ pub(crate) enum Recipe {
     Derived(Rule),
     /// The sources' elements after each other along an axis, copied: all of them are computed before.
     Join { axis: usize },
+    /// The sum of the sources, each of which is computed and added to those before by a kernel of its own.
+    Total,
     /// One of the results that a library makes of the sources' matrices, which are computed before.
     Routine { invocation: Arc<Invocation>, number: usize, decomposition: Arc<Decomposition> },
     /// What a scan's step gets: it stands for the value of any position.
@@ -163,11 +165,11 @@ impl Recipe {
         matches!(self, Recipe::Routine { .. })
     }
 
-    /// Whether no kernel makes it, but a copy of what is computed before, not that of constants, which are anywhere; or a library.
+    /// Whether no kernel makes it, but a copy of what is computed before, not that of constants, which are anywhere; several; or a library.
     pub(crate) fn is_external(&self, sources: &Sources) -> bool {
         match self {
             Recipe::Transfer => sources.iter().all(|source| source.node.device.is_some()),
-            Recipe::Join { .. } | Recipe::Routine { .. } => true,
+            Recipe::Join { .. } | Recipe::Total | Recipe::Routine { .. } => true,
             Recipe::Op(_)
             | Recipe::WithNumber { .. }
             | Recipe::Derived(_)

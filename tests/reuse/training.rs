@@ -115,3 +115,23 @@ fn few_kernels_serve_recurrences_of_every_length() {
     }
     assert_eq!(compiled, 0);
 }
+
+/// What is added up term by term is differentiated again as what is added up at once.
+#[test]
+fn second_gradients_of_many_ways() {
+    let _alone = alone();
+    let w = (ramp(&Device::cpu(), &[5]) * 0.1).cast(DType::F64);
+    w.eval().unwrap();
+    let slope = |w: &Tensor, steps: usize| {
+        let x = (0..steps).fold(Tensor::full([5], 0.5, DType::F64), |x, _| (x * w + 0.25).tanh());
+        grad(&x.sum(..), w)
+    };
+    for steps in [8, 9, 10, 14, 12, 27] {
+        let second = grad(&slope(&w, steps).sum(..), &w).to_vec::<f64>().unwrap();
+        let at = |by: f64| slope(&(&w + by), steps).to_vec::<f64>().unwrap();
+        for ((second, after), before) in second.iter().zip(at(1e-5)).zip(at(-1e-5)) {
+            let expected = (after - before) / 2e-5;
+            assert!((second - expected).abs() <= 1e-7, "{steps} steps: {second} is not {expected}");
+        }
+    }
+}

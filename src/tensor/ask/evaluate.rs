@@ -289,6 +289,13 @@ pub(crate) fn external(tensor: &Tensor) -> Option<String> {
                  of their own, and joined by copies"
             ))
         }
+        State::Recorded(Recipe::Total, terms) => {
+            let (terms, size) = (terms.len(), bytes((shape.elements() * dtype.size()) as u64));
+            Some(format!(
+                "{origin} {dtype} {shape} ({size}), at {location}: {terms} terms, each computed and added to those before by \
+                 a kernel of its own"
+            ))
+        }
         State::Recorded(Recipe::Routine { .. }, matrices) => {
             let of: Vec<String> = matrices.iter().map(|x| format!("{dtype} {}", x.node.shape)).collect();
             Some(format!("{origin} of {}, at {location}: by a library", of.join(" and ")))

@@ -37,7 +37,7 @@ use crate::{DType, Error, Result, Scalar, Tensor};
 ///
 /// What reaches a tensor by eight ways and more, as it does weights in the steps of a loop, is added up in one kernel. Where a line
 /// of the program has other numbers of ways each time, it is computed way by way from the third number on, as what is joined is
-/// ([`Tensor::cat`]), up to 64 MiB: no further number is compiled then, but the sum has another order.
+/// ([`Tensor::cat`]), and each added to those before: no further number is compiled then.
 ///
 /// What `loss` follows from by operations of floats has a gradient, if only one of zeros, however these operations compute: what is
 /// constant but for jumps, as `floor`, a norm of order 0 or a `grid_sample` of nearest pixels by its grid; what has a slope that is, as

@@ -34,6 +34,7 @@ impl Site<'_> {
                 };
                 Ok(parts.iter().map(part).collect())
             }
+            (Recipe::Total, terms) => Ok(terms.iter().map(|_| Some(g.clone())).collect()),
             _ => Ok(Adjoints::new()),
         }
     }

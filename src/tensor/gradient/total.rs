@@ -1,11 +1,11 @@
 //! What reaches a tensor by several ways, as one tensor.
 
-use crate::graph::op::{Axes, ConstantRole, Op, View};
+use crate::graph::op::{ConstantRole, Op, View};
 use crate::recording::{Recipe, State};
 use crate::tensor::arguments::call::Call;
-use crate::tensor::view::copied::{copied_back, rows_copied_back};
+use crate::tensor::view::copied::{added_apart, copied_back};
 use crate::tensor::view::join::joined;
-use crate::{BinaryOp, ReduceOp, Result, Scalar, Tensor};
+use crate::{BinaryOp, Result, Scalar, Tensor};
 
 /// What reaches some positions of an axis, and no others.
 struct Part {
@@ -14,40 +14,28 @@ struct Part {
     tensor: Tensor,
 }
 
-/// The sum of what reaches a tensor; 16-bit floats are rounded once. What reaches parts that do not overlap, as what a tensor was
+/// The sum of what reaches a tensor. What reaches parts that do not overlap, as what a tensor was
 /// split into, is joined: a sum would add zeros everywhere, once for each part.
 pub(super) fn total(call: Call, terms: &[Tensor]) -> Result<Option<Tensor>> {
     let [first, ..] = terms else { return Ok(None) };
     if terms.len() == 1 {
         return Ok(Some(first.clone()));
     }
-    let (whole, join) = call.compose(|| {
-        let (whole, join) = split(call, terms)?;
-        Ok((added_by_copies(call, whole)?, join))
-    })?;
-    let mut all = join.into_iter().chain(whole);
-    let Some(first) = all.next() else { return Ok(None) };
+    let (whole, join) = call.compose(|| split(call, terms))?;
     let dtype = first.node.dtype;
-    let mut sum = call.cast(&first, dtype.compute())?;
+    // 16-bit floats are rounded once.
+    let wide = |term: &Tensor| call.cast(term, dtype.compute());
+    let mut whole = whole.iter().map(wide).collect::<Result<Vec<Tensor>>>()?;
+    if let Some(sum) = added_apart(call, &whole) {
+        whole = vec![sum];
+    }
+    let join = join.as_ref().map(wide).transpose()?;
+    let mut all = join.into_iter().chain(whole);
+    let Some(mut sum) = all.next() else { return Ok(None) };
     for term in all {
-        sum = call.binary(BinaryOp::Add, &sum, &call.cast(&term, dtype.compute())?)?;
+        sum = call.binary(BinaryOp::Add, &sum, &term)?;
     }
     call.cast(&sum, dtype).map(Some)
-}
-
-/// Bytes of terms that may be there at once.
-const MOST_BYTES: usize = 64 << 20;
-
-/// The terms, or their sum where kernels of so many would be others each time: they are copied, and added up from there.
-fn added_by_copies(call: Call, terms: Vec<Tensor>) -> Result<Vec<Tensor>> {
-    let bytes = |term: &Tensor| term.node.shape.elements().saturating_mul(term.node.dtype.size());
-    if terms.iter().map(bytes).fold(0, usize::saturating_add) > MOST_BYTES {
-        return Ok(terms);
-    }
-    match rows_copied_back(call, &terms) {
-        Some(rows) => Ok(vec![call.reduce(ReduceOp::Sum, &rows?, &Axes::from_slice(&[0]), false)?]),
-        None => Ok(terms),
-    }
 }
 
 /// The terms that are not joined, and the join of the others.

@@ -15,7 +15,7 @@ use lru::LruCache;
 use smallvec::SmallVec;
 
 use crate::executor::joins::Stored;
-use crate::recording::{Recipe, Sources, State};
+use crate::recording::{Recipe, Sources, State, TensorNode};
 use crate::tensor::arguments::call::{Call, is_traced};
 use crate::{Device, Result, Shape, SourceLocation, Tensor};
 
@@ -44,15 +44,19 @@ pub(crate) fn copied_back(call: Call, parts: &[Tensor], axis: usize) -> Option<R
     if copies { together(call, parts, axis) } else { None }
 }
 
-/// The same of terms of what reaches a tensor on the way back, as rows of which it is the sum.
-pub(crate) fn rows_copied_back(call: Call, terms: &[Tensor]) -> Option<Result<Tensor>> {
+/// The sum of terms of what reaches a tensor on the way back, each added by a kernel of its own, if that is what to do.
+pub(crate) fn added_apart(call: Call, terms: &[Tensor]) -> Option<Tensor> {
     // Weights are mostly made, or updated, by one line.
     let line = || (call.location(), Some(terms[0].node.shape.clone()));
     if terms.len() < LEAST_WAYS || !can_be_copied(terms) || !is_another(line(), terms.len()) {
         return None;
     }
-    let rows: Vec<Tensor> = terms.iter().map(|term| term.unsqueeze(0)).collect();
-    together(call, &rows, 0)
+    let TensorNode { shape, dtype, device, .. } = &*terms[0].node;
+    if terms.iter().any(|term| term.node.device != *device) {
+        return None;
+    }
+    let state = State::Recorded(Recipe::Total, Sources::from_iter(terms.iter().cloned()));
+    Some(Tensor::from_parts(shape.clone(), *dtype, *device, call.name(), call.location(), state))
 }
 
 fn can_be_copied(parts: &[Tensor]) -> bool {
