@@ -5,7 +5,8 @@
 //! fixed distance from there. So the distances between the elements that a kernel reads of a tensor are part of its
 //! text, as a stencil needs it; and where that least position is 0, as in halves, stencils, and everything that is only
 //! cut at its end, there is no parameter. Neither is there one for slices of what follows from such a slice: indices with
-//! many unknown positions grow with each view, and nothing in them simplifies.
+//! many unknown positions grow with each view, and nothing in them simplifies. Nor is there one for slices of several joins of the
+//! same parts, as a stencil on a tensor with a border of its own elements has: each reads that of which all its elements are.
 //!
 //! What a pad puts somewhere into a larger tensor, as an assignment to a part does, begins at a parameter. So does the
 //! second of two tensors that are joined along the outermost axis, where the first one ends: a join of what grows is
@@ -15,6 +16,7 @@
 //! is divided, and what is divided must not be less than zero.
 
 use lazuli_codegen::Language;
+use petgraph::unionfind::UnionFind;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -82,6 +84,7 @@ impl Parameters {
         let mut spans: FxHashMap<(NodeId, usize), Span> = FxHashMap::default();
         let mut places = Places::default();
         let is_nested = nested_pads(graph);
+        let is_of_stencil = joins_of_stencils(graph);
         for id in graph.nodes() {
             for (operand, axis, (low, high), _) in slices(graph, id) {
                 let span = spans.entry((operand, axis)).or_insert(Span { low, high, parameter: None });
@@ -111,7 +114,9 @@ impl Parameters {
                 parameters.of_nodes.insert(id, parameters.values.len());
                 parameters.values.push(number.bits());
             }
-            for (operand, axis, _, start) in slices(graph, id).filter(|_| !is_cut_before) {
+            for (operand, axis, _, start) in
+                slices(graph, id).filter(|slice| !is_cut_before && !is_of_stencil[slice.0.index()])
+            {
                 let Some(span) = spans.get_mut(&(operand, axis)).filter(|span| span.low > 0) else {
                     continue;
                 };
@@ -228,6 +233,44 @@ fn nested_pads(graph: &Graph) -> Vec<bool> {
         graph.operands(id).iter().for_each(|operand| above[operand.index()] |= is_padded);
     }
     below.iter().zip(&above).map(|(below, above)| below | above).collect()
+}
+
+/// Joins that are made of others of which slices are used too, and these.
+fn joins_of_stencils(graph: &Graph) -> Vec<bool> {
+    let pads = |id: NodeId| match graph.node(id).op {
+        Op::View(View::Pad { .. }) => Some(graph.operands(id)),
+        _ => None,
+    };
+    let parts = |id: NodeId| {
+        let parts = graph.operands(id).into_iter().skip(1);
+        let is_join = graph.node(id).op == Op::Select && parts.clone().all(|part| pads(part).is_some());
+        is_join.then(|| parts.collect())
+    };
+    let mut is_of_stencil = vec![false; graph.bound()];
+    let mut families: UnionFind<usize> = UnionFind::new(graph.bound());
+    for id in graph.nodes() {
+        for operand in parts(id).or(pads(id)).into_iter().flatten() {
+            families.union(id.index(), operand.index());
+        }
+    }
+    // What is only padded is an edge that becomes a part.
+    let mut is_used = vec![false; graph.bound()];
+    let readers = graph.nodes().filter(|&id| pads(id).is_none());
+    readers.flat_map(|id| graph.operands(id)).for_each(|operand| is_used[operand.index()] = true);
+    graph.outputs().iter().for_each(|output| is_used[output.index()] = true);
+    let mut sliced: FxHashMap<usize, SmallVec<[NodeId; 4]>> = FxHashMap::default();
+    for id in graph.nodes().filter(|id| is_used[id.index()]) {
+        let Op::View(View::Slice { .. }) = graph.node(id).op else { continue };
+        let join = graph.operands(id)[0];
+        let family = sliced.entry(families.find(join.index())).or_default();
+        if parts(join).is_some() && !family.contains(&join) {
+            family.push(join);
+        }
+    }
+    for join in sliced.values().filter(|joins| joins.len() > 1).flatten() {
+        is_of_stencil[join.index()] = true;
+    }
+    is_of_stencil
 }
 
 /// What pads make of one axis and extent, by both.

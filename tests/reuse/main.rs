@@ -411,6 +411,13 @@ fn what_was_evaluated_before_decides_nothing() {
     };
     assert!(stencil(5).source().contains("o0 * 64u + 64u"), "{}", stencil(5).source());
     assert!(!stencil(0).source().contains("o0"), "{}", stencil(0).source());
+    // Beside a border of a tensor's own elements, each neighbour is read from another join.
+    let bordered = x.pad_with(1, PadMode::Replicate);
+    let at = |row: usize, column: usize| bordered.narrow(0, row, 100).narrow(1, column, 64);
+    let around = (at(0, 1) + at(2, 1) + at(1, 0) + at(1, 2)).compile_for(&Target::cpu()).unwrap();
+    assert!(!around.source().contains("o0"), "{}", around.source());
+    let windows = |start: usize| bordered.narrow(0, start, 10).compile_for(&Target::cpu()).unwrap().source();
+    assert_eq!(windows(50), windows(70));
 }
 
 /// Numbers of the user's are arguments of kernels, wherever they stand.
