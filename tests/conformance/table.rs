@@ -11,15 +11,30 @@ use crate::common::{FUSED, Output, Scope, differences, exact, near, ulps};
 /// Other shapes of what NVRTC has compiled already.
 const SHAPES: Scope = Scope { nvrtc: false, ..FUSED };
 
-/// Dtypes of which each operation is compiled with one or two in the sample, besides `Bool`, `I16`, `F16` and `F32`.
+/// Dtypes of which the sample compiles each elementwise operation with one or two, besides `Bool`, `I16`, `F16` and `F32`.
 const OTHERS: [DType; 7] =
     [DType::U8, DType::I8, DType::I32, DType::U32, DType::I64, DType::BF16, DType::F64];
+/// And of which it compiles each other operation with two or three, besides `F32`: these are many kernels each, whose loops are
+/// those of any dtype.
+const OF_SHAPES: [DType; 10] = [
+    DType::U8,
+    DType::I8,
+    DType::I32,
+    DType::U32,
+    DType::I64,
+    DType::BF16,
+    DType::F64,
+    DType::Bool,
+    DType::I16,
+    DType::F16,
+];
 
 /// Whether the sample compiles the operation with the dtype.
 fn is_sampled(operation: &Operation, dtype: DType) -> bool {
     let hash = usize::from(blake3::hash(operation.name.as_bytes()).as_bytes()[0]);
     let is_chosen = |number: usize| number % 4 == hash % 4;
-    is_full_matrix() || OTHERS.iter().position(|&other| other == dtype).is_none_or(is_chosen)
+    let chosen_from = if is_elementwise(operation) { &OTHERS[..] } else { &OF_SHAPES };
+    is_full_matrix() || chosen_from.iter().position(|&other| other == dtype).is_none_or(is_chosen)
 }
 
 /// Compiled with other shapes, and one kernel an operation: these take the same ways with every dtype.
@@ -57,6 +72,9 @@ fn outputs(operation: &Operation, dtype: DType, make: &dyn Fn(usize) -> Tensor) 
     operation.cases.iter().flat_map(of_case).collect()
 }
 
+/// Operations of one evaluation.
+const TOGETHER: usize = 32;
+
 /// Checks a part of the table: with every dtype in the interpreter of kernels, with some compiled. Reports all that
 /// differs at once.
 fn check(
@@ -67,11 +85,15 @@ fn check(
 ) {
     let mut report = String::new();
     let mut compare = |scope: Scope, dtype: DType, chosen: fn(&Operation, DType) -> bool| {
-        report += &differences(&format!("table {dtype}"), scope, |device| {
-            let rows = operations::all().filter(|operation| part(operation) && chosen(operation, dtype));
-            let moved = |outputs: Vec<Output>| outputs.into_iter().map(|output| output.to(device));
-            rows.flat_map(|row| moved(outputs(row, dtype, &|n| make(row, n, dtype, device)))).collect()
-        });
+        let rows: Vec<&Operation> =
+            operations::all().filter(|operation| part(operation) && chosen(operation, dtype)).collect();
+        for rows in rows.chunks(TOGETHER) {
+            report += &differences(&format!("table {dtype}"), scope, |device| {
+                let moved = |outputs: Vec<Output>| outputs.into_iter().map(|output| output.to(device));
+                let rows = rows.iter().copied();
+                rows.flat_map(|row| moved(outputs(row, dtype, &|n| make(row, n, dtype, device)))).collect()
+            });
+        }
     };
     for dtype in DType::ALL {
         compare(scope.interpreted(), dtype, |_, _| true);
