@@ -160,7 +160,7 @@ fn small_images_share_vectors() {
 fn transposed_convolutions_spread_each_element() {
     let (batch, [height, width]) = (2, [4usize, 3]);
     // Kernel, stride, padding, output padding, dilation, groups.
-    let cases: [([[usize; 2]; 2], [usize; 4]); 15] = [
+    let cases: [([[usize; 2]; 2], [usize; 4]); 23] = [
         ([[4, 4], [2, 2]], [1, 0, 1, 1]),
         ([[2, 2], [2, 2]], [0, 1, 1, 2]),
         ([[6, 3], [3, 3]], [2, 2, 1, 1]),
@@ -176,6 +176,15 @@ fn transposed_convolutions_spread_each_element() {
         ([[5, 7], [2, 4]], [2, 1, 1, 2]),
         ([[4, 5], [3, 3]], [1, 2, 1, 1]),
         ([[1, 3], [2, 2]], [0, 1, 1, 1]),
+        // Dilations that share a factor with the stride, or not; and strides that the kernel does not reach.
+        ([[3, 3], [2, 2]], [1, 1, 2, 1]),
+        ([[3, 2], [5, 4]], [1, 0, 2, 1]),
+        ([[4, 3], [3, 4]], [2, 1, 2, 2]),
+        ([[5, 4], [2, 3]], [3, 2, 3, 1]),
+        ([[1, 2], [4, 6]], [0, 3, 4, 1]),
+        ([[2, 5], [6, 4]], [2, 0, 4, 1]),
+        ([[7, 3], [4, 2]], [0, 1, 6, 1]),
+        ([[5, 5], [3, 3]], [7, 0, 2, 1]),
     ];
     for ([kernel, stride], [padding, more, dilation, groups]) in cases {
         let (inputs, outputs) = (4, 3 * groups);

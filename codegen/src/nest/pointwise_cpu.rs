@@ -42,7 +42,9 @@ pub(super) fn body(
     let segments = match &interior {
         _ if border.is_some() => None,
         Some(interior) if !interior.is_whole_rows() => None,
-        _ => Segments::of(kernel).or_else(|| beside_others(kernel, map)),
+        _ => Segments::of(kernel)
+            .or_else(|| beside_others(kernel, map))
+            .or_else(|| map.last().and_then(|&inner| Segments::of_rows(kernel, inner))),
     };
     let has_loops_of_guards = border.is_some() || segments.is_some() || short.is_some();
     let is_masked = !has_loops_of_guards && map.last().is_some_and(|&inner| are_masks(kernel, inner));
@@ -417,9 +419,13 @@ fn inner_loop<'k>(
                 let first = run.map_or(end - 1, |run| run.segments.start);
                 // What it computes once a row is right in this segment alone.
                 emitter.open_pinned();
-                match run {
-                    Some(run) => run.across(emitter, segments, axis, (from.clone(), to.clone())),
-                    None => {
+                match (run, segments.within.get(first)) {
+                    (Some(run), _) => run.across(emitter, segments, axis, (from.clone(), to.clone())),
+                    (None, Some(within)) => {
+                        let guards = Guards::Segments(within);
+                        inner_loop(emitter, &segments.parts[first].1, guards, axis, from.clone(), to.clone());
+                    }
+                    (None, None) => {
                         let kernel = &segments.parts[first].1;
                         part(emitter, kernel, axis, (from.clone(), to.clone()), LoopHint::Simd);
                     }

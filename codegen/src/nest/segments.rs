@@ -13,6 +13,9 @@ const MOST_VALUES: usize = 1 << 20;
 /// The same where each has conditions of its own.
 const MOST_SEGMENTS_BESIDE: usize = 8;
 
+/// The same of rows, by several of their axes.
+const MOST_SEGMENTS_OF_ROWS: usize = 16;
+
 /// The same of windows over a join.
 const MOST_SEGMENTS_OF_WINDOWS: usize = 16;
 
@@ -23,6 +26,8 @@ pub(super) struct Segments {
     pub(super) parts: Vec<(IndexExpr, Kernel)>,
     /// Those of them that do the same.
     pub(super) runs: Vec<Run>,
+    /// What parts are divided into along other axes, where guards compare several.
+    pub(super) within: Vec<Segments>,
 }
 
 /// What all guards compare: a multiple of an axis, from an offset on if there is one.
@@ -101,7 +106,7 @@ impl Segments {
         let parts: Vec<(IndexExpr, Kernel)> = starts.into_iter().enumerate().map(segment).collect();
         let runs = Run::all(axis, &parts, kernel);
         let in_runs: usize = runs.iter().map(|run| run.segments.len()).sum();
-        (parts.len() - in_runs <= MOST_SEGMENTS).then_some(Segments { axis, parts, runs })
+        (parts.len() - in_runs <= MOST_SEGMENTS).then_some(Segments { axis, parts, runs, within: Vec::new() })
     }
 
     /// The segments of one axis where guards compare others as well, which are asked for in each segment: a border along several
@@ -138,7 +143,30 @@ impl Segments {
             (IndexExpr::constant(at), without(&kernel, &known))
         };
         let parts: Vec<(IndexExpr, Kernel)> = starts.into_iter().map(segment).collect();
-        Some(Segments { axis, parts, runs: Vec::new() })
+        Some(Segments { axis, parts, runs: Vec::new(), within: Vec::new() })
+    }
+
+    /// The segments of rows by several axes, in each of which no guards are left: the places that joins of joins put their parts at.
+    /// `None` if a guard compares the axis along rows, or several axes.
+    pub(super) fn of_rows(kernel: &Kernel, along: AxisId) -> Option<Segments> {
+        let all = || kernel.values.iter().flat_map(|value| bounds(&value.op));
+        let axis = all().find_map(|bound| match bound.expr.terms() {
+            [(Atom::Axis(axis), _)] if kernel.axis(*axis).kind == AxisKind::Map => Some(*axis),
+            _ => None,
+        })?;
+        let mut segments = Segments::beside_others(kernel, axis)?;
+        for (_, kernel) in &segments.parts {
+            if kernel.values.iter().any(|value| !bounds(&value.op).is_empty()) {
+                let within = Segments::of(kernel).filter(|within| within.axis != along);
+                segments.within.push(within.or_else(|| Segments::of_rows(kernel, along))?);
+            }
+        }
+        let is_all = [0, segments.parts.len()].contains(&segments.within.len());
+        (axis != along && is_all && segments.count() <= MOST_SEGMENTS_OF_ROWS).then_some(segments)
+    }
+
+    fn count(&self) -> usize {
+        if self.within.is_empty() { self.parts.len() } else { self.within.iter().map(Segments::count).sum() }
     }
 
     /// The segments of one axis along which windows lie wholly in one part of a join, and between those the few positions whose
@@ -191,7 +219,7 @@ impl Segments {
         let is_decided = |kernel: &Kernel| kernel.values.iter().all(|value| bounds(&value.op).is_empty());
         let lengths = starts.iter().zip(ends).zip(&parts).filter(|(_, (_, kernel))| is_decided(kernel));
         let decided: i64 = lengths.map(|((start, end), _)| end - start).sum();
-        (decided > extent / 2).then_some(Segments { axis, parts, runs: Vec::new() })
+        (decided > extent / 2).then_some(Segments { axis, parts, runs: Vec::new(), within: Vec::new() })
     }
 
     /// The kernel at a position; `None` if that depends on an offset.
