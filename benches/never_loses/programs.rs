@@ -1,6 +1,6 @@
 //! The cases: what is measured.
 
-use lazuli::{Conv2d, DType, Device, GridSample, Interpolation, PadMode, Pool2d, Tensor};
+use lazuli::{Conv2d, Conv3d, DType, Device, GridSample, Interpolation, PadMode, Pool2d, Tensor};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -257,6 +257,20 @@ fn programs() -> Vec<Case> {
             let angles = x.unsqueeze(2) * (Tensor::arange(0.0f32, 10.0, 1.0).exp2() * std::f64::consts::PI);
             let waves = Tensor::stack([angles.sin(), angles.cos()], 3).reshape([65_536, 60]);
             vec![Tensor::cat([x, &waves], 1)]
+        }),
+        program("spread by a transposed convolution, clamped", &[32, 32, 16, 16], |x| {
+            let weights = x.slice(0, ..1).reshape([-1]).slice(0, ..4608).reshape([32, 16, 3, 3]);
+            let conv = Conv2d::new().stride(2).padding(1).output_padding(1);
+            vec![(x.conv_transpose2d_with(&weights, None, conv).clamp(0.0, 1.0) * 2.0).clamp(0.0, 1.0)]
+        }),
+        program("spread in three dimensions, logsumexp", &[2, 16, 8, 16, 16], |x| {
+            let weights = x.slice(0, ..1).reshape([-1]).slice(0, ..13824).reshape([16, 32, 3, 3, 3]);
+            let conv = Conv3d::new().stride(2).padding(1).output_padding(1);
+            vec![x.conv_transpose3d_with(&weights, None, conv).logsumexp(1)]
+        }),
+        program("convolution, mish twice", &[32, 3, 32, 32], |x| {
+            let weights = x.slice(0, ..1).reshape([-1]).slice(0, ..432).reshape([16, 3, 3, 3]);
+            vec![x.conv2d(&weights, None, 1, 0).mish().mish()]
         }),
         program("blurred, halved, gated by channel", &[32, 64, 28, 28], |x| {
             let k = Tensor::from_slice(&[1.0f32, 2.0, 1.0], [3]);

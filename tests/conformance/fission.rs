@@ -313,3 +313,24 @@ fn far_neighbours_within_elements() {
         });
     }
 }
+
+/// What follows from a product in long chains: rows of columns, and lines of windows that end within a vector.
+#[test]
+fn long_chains_after_products() {
+    for (images, [height, width], outputs) in [(2, [9, 19], 3), (1, [34, 34], 20), (3, [5, 70], 7)] {
+        check_on_cpu(&format!("a convolution of {height} × {width}"), |device| {
+            let x = floats(device, &[images, 3, height, width], 1);
+            let y = x.conv2d(floats(device, &[outputs, 3, 3, 3], 2), None, 1, 0);
+            let once = y.mish();
+            let gated = (&once + 1.0).tanh().exp() * floats(device, &[images, outputs, 1, 1], 3);
+            vec![near("twice", once.mish(), 1e-5, 1e-5), near("gated", gated, 1e-4, 1e-4)]
+        });
+    }
+    for (dtype, tolerance) in [(DType::F32, 1e-5), (DType::F16, 2e-2), (DType::F64, 1e-10)] {
+        check_on_cpu(&format!("a product of {dtype}"), |device| {
+            let of = |shape: &[usize], seed| (floats(device, shape, seed) * 0.3).cast(dtype);
+            let y = of(&[30, 40], 1).matmul(of(&[40, 101], 2)) + of(&[101], 3);
+            vec![near("gated", (y.mish().mish() * y.sigmoid()).log1p().sin(), tolerance, tolerance)]
+        });
+    }
+}

@@ -19,6 +19,7 @@ mod windows;
 
 use super::accumulate::set;
 use super::emitter::Emitter;
+use super::fission::{Divided, Fission};
 use super::loops::{counting, stepping};
 use super::passes::{launch_items, launch_of_parts};
 use super::row_statistics::{Extent, Row};
@@ -28,7 +29,7 @@ use super::stmt::{Builtin, Expr, LoopHint, Stmt, TileProduct, Type};
 use super::variable::Var;
 use super::{Function, INDEX, Nest, Workspace};
 use crate::index::{AxisId, IndexExpr};
-use crate::ir::{Kernel, ValueId};
+use crate::ir::{AxisKind, Kernel, ValueId};
 use crate::schedule::{
     Contraction, ContractionSchedule, PAIRED_ROWS, PANEL, Product, TILE_ROWS, consecutive_along,
     with_one_depth,
@@ -462,30 +463,34 @@ impl<'a> Writer<'a> {
     }
 
     /// Whatever follows from the sums, and from what is known of each row.
-    pub(super) fn results(
+    pub(super) fn results<'k>(
         &self,
-        emitter: &mut Emitter,
+        emitter: &mut Emitter<'k>,
         products: &[Product],
         sums: &[Var],
         known: &[(ValueId, Var)],
     ) {
         let Contraction { rows, column, .. } = self.contraction;
+        let kernel = emitter.kernel;
+        let there: Vec<ValueId> = products.iter().map(|product| product.sum).collect();
+        let fission = self.fission(&there);
+        // Lines come one after the other: what a vector leaves behind the end of one, the next one writes over.
         let r = emitter.index("r");
+        let number = emitter.index("line");
+        let slot = self.before(self.line(number)).then(Add, Expr::name(Var::Lane));
         emitter.repeat(counting(r, 0, self.rows.count, LoopHint::None), |emitter| {
             let at_row = emitter.bind("at_row", INDEX, self.rows.first.then(Add, r));
             emitter.unflatten(at_row, rows, 1);
             known.iter().for_each(|(id, of_rows)| emitter.define(*id, Expr::element(of_rows, r)));
-            self.each_line(emitter, |emitter, line| {
-                let lane = Expr::name(Var::Lane);
-                let from = r.then(Mul, self.width()).then(Add, self.before(line));
-                emitter.repeat_along(
-                    &[*column],
-                    counting(Var::Lane, 0, self.columns.count, LoopHint::Simd),
-                    |emitter| {
+            let mut each = |emitter: &mut Emitter<'k>, body: &mut dyn FnMut(&mut Emitter<'k>)| {
+                self.each_line_by(emitter, number, |emitter, line| {
+                    let lane = Expr::name(Var::Lane);
+                    let from = r.then(Mul, self.width()).then(Add, self.before(line));
+                    let along = counting(Var::Lane, 0, self.columns.count, LoopHint::Simd);
+                    emitter.repeat_along(&[*column], along, |emitter| {
                         emitter.bind(*column, INDEX, self.columns.first.then(Add, lane.clone()));
                         for (product, sums) in products.iter().zip(sums) {
-                            let (from_dtype, to) =
-                                (self.contraction.sum, self.kernel.value(product.sum).dtype);
+                            let (from_dtype, to) = (self.contraction.sum, kernel.value(product.sum).dtype);
                             let sum = Expr::element(sums, from.clone().then(Add, lane.clone()));
                             let sum = match from_dtype == to {
                                 true => sum,
@@ -493,11 +498,37 @@ impl<'a> Writer<'a> {
                             };
                             emitter.define(product.sum, sum);
                         }
-                        emitter.store_all(self.kernel);
-                    },
-                );
+                        body(emitter);
+                    });
+                });
+            };
+            let width = self.width() + LANES;
+            let elements = match &fission {
+                Some(fission) => fission.emit(emitter, kernel, &slot, width, &mut each),
+                None => Vec::new(),
+            };
+            each(emitter, &mut |emitter| {
+                emitter.find(&elements);
+                if fission.is_some() {
+                    emitter.values_before_stores(kernel);
+                }
+                emitter.store_all(kernel);
             });
         });
+    }
+
+    /// What follows from the sums, in loops of its own where one would be long.
+    fn fission(&self, there: &[ValueId]) -> Option<Fission> {
+        let kernel = self.kernel;
+        let divided = Divided {
+            kernel,
+            along: &[self.contraction.column],
+            bound: kernel.axes_of_kind(AxisKind::Map).into_iter().collect(),
+            ends: kernel.stores.iter().map(|store| store.value).collect(),
+            there,
+            apart: None,
+        };
+        divided.fission(self.width())
     }
 }
 

@@ -7,6 +7,7 @@ use super::super::loops::{counting, stepping};
 use super::super::row_statistics::Extent;
 use super::super::stmt::Arithmetic::{Add, Div, Min, Mul, Rem, Sub};
 use super::super::stmt::{Expr, LoopHint, Stmt};
+use super::super::variable::Var;
 use super::{Writer, ceil};
 use crate::ir::ValueId;
 use crate::schedule::{Contraction, PANEL};
@@ -57,13 +58,28 @@ impl Writer<'_> {
         }
     }
 
+    /// A line within a loop over these, by its number.
+    pub(super) fn line(&self, number: Var) -> Expr {
+        let is_one = self.contraction.lines.is_empty() || self.schedule.lines == 1;
+        if is_one { Expr::Int(0) } else { Expr::Name(number) }
+    }
+
     /// A loop over the block's lines that binds their axes, and has the number of each.
-    pub(super) fn each_line(&self, emitter: &mut Emitter, body: impl FnOnce(&mut Emitter, Expr)) {
-        let lines = &self.contraction.lines;
-        let is_one = lines.is_empty() || self.schedule.lines == 1;
+    pub(super) fn each_line<'k>(&self, emitter: &mut Emitter<'k>, body: impl FnOnce(&mut Emitter<'k>, Expr)) {
         let number = emitter.index("line");
+        self.each_line_by(emitter, number, body);
+    }
+
+    pub(super) fn each_line_by<'k>(
+        &self,
+        emitter: &mut Emitter<'k>,
+        number: Var,
+        body: impl FnOnce(&mut Emitter<'k>, Expr),
+    ) {
+        let lines = &self.contraction.lines;
+        let line = self.line(number);
+        let is_one = line == Expr::Int(0);
         emitter.open(&[], false);
-        let line = if is_one { Expr::Int(0) } else { Expr::Name(number) };
         if !lines.is_empty() {
             let at_line = emitter.bind("at_line", INDEX, self.lines.first.then(Add, line.clone()));
             emitter.unflatten(at_line, lines, 1);
