@@ -456,16 +456,22 @@ impl Stretches {
         let is_far = |store: &Store| {
             store.index.uses(axis) && store.index.coefficient(axis).is_none_or(|step| step.unsigned_abs() > 1)
         };
+        // Lanes are not stored far apart.
+        let stores_far = kernel.stores.iter().any(is_far);
         let divided = Divided {
             kernel,
             along: &[axis],
             bound: bound.iter().copied().collect(),
             ends: kernel.stores.iter().map(|store| store.value).collect(),
             there: &[],
-            // Lanes are not stored far apart.
-            apart: kernel.stores.iter().any(is_far).then_some(TAIL),
+            apart: stores_far.then_some(TAIL),
         };
-        let length = if kernel.axis(axis).is_argument { u64::MAX } else { kernel.axis(axis).extent };
+        let length = match kernel.axis(axis) {
+            axis if axis.is_argument => u64::MAX,
+            // A loop of single numbers is many times as long, however short.
+            axis if stores_far => axis.extent.max(SHORTEST),
+            axis => axis.extent,
+        };
         divided.fission(length).map(|fission| Stretches { axis, fission })
     }
 
