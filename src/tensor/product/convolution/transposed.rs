@@ -126,6 +126,12 @@ fn dimensions<const N: usize>(
                 padding[d], x.node.shape
             ));
         }
+        // Positions are signed.
+        if given > isize::MAX as usize / 4 {
+            return call.fail(format!("{given} elements along dimension {axis} are too many"));
+        }
+        // One element goes nowhere.
+        let stride = if extent == 1 { stride.min(given) } else { stride };
         let mut own = Dimension::new(stride, dilation, kernel);
         (own.extent, own.padding, own.count) = (extent, padding[d], given - 2 * padding[d]);
         own.is_apart = !(own.is_in_order() && own.is_even());
