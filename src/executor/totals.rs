@@ -1,5 +1,5 @@
 //! Sums of many tensors: each is computed and added to those before it, so that however many they are, they share plans and
-//! kernels, and one sum is all that is in memory.
+//! kernels, and in memory are one sum, and what later terms go on from.
 
 use std::sync::Arc;
 

@@ -235,7 +235,8 @@ fn nested_pads(graph: &Graph) -> Vec<bool> {
     below.iter().zip(&above).map(|(below, above)| below | above).collect()
 }
 
-/// Joins that are made of others of which slices are used too, and these.
+/// Joins that have parts in common, where slices of two and more of them are read: a stencil on a tensor with a border of its own
+/// elements, whose neighbours each come from another join.
 fn joins_of_stencils(graph: &Graph) -> Vec<bool> {
     let pads = |id: NodeId| match graph.node(id).op {
         Op::View(View::Pad { .. }) => Some(graph.operands(id)),

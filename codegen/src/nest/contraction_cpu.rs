@@ -474,9 +474,9 @@ impl<'a> Writer<'a> {
         let kernel = emitter.kernel;
         let there: Vec<ValueId> = products.iter().map(|product| product.sum).collect();
         let fission = self.fission(&there);
-        // Lines come one after the other: what a vector leaves behind the end of one, the next one writes over.
         let r = emitter.index("r");
         let number = emitter.index("line");
+        // Lines come one after the other: what a vector stores beyond the end of one is overwritten by the next.
         let slot = self.before(self.line(number)).then(Add, Expr::name(Var::Lane));
         emitter.repeat(counting(r, 0, self.rows.count, LoopHint::None), |emitter| {
             let at_row = emitter.bind("at_row", INDEX, self.rows.first.then(Add, r));

@@ -468,7 +468,7 @@ impl Stretches {
         };
         let length = match kernel.axis(axis) {
             axis if axis.is_argument => u64::MAX,
-            // A loop of single numbers is many times as long, however short.
+            // A loop without vectors takes many times as long, however short it is.
             axis if stores_far => axis.extent.max(SHORTEST),
             axis => axis.extent,
         };

@@ -6,7 +6,7 @@
 //! computed, copied into one tensor, and read from there: however many they are, kernels and plans are the same, until
 //! one number has come often enough after itself to be worth kernels of its own. So are
 //! many parts whose values are there: a plan of so many would take longer than all copies. What reaches a tensor on the way back
-//! through the steps of such a loop is joined alike.
+//! through the steps of such a loop is joined alike where it reaches parts; where it reaches the whole, it is added up term by term.
 
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};

@@ -70,6 +70,7 @@ impl Writer<'_> {
         self.each_line_by(emitter, number, body);
     }
 
+    /// The same, where loops of one block share the variable that numbers lines.
     pub(super) fn each_line_by<'k>(
         &self,
         emitter: &mut Emitter<'k>,
