@@ -375,7 +375,6 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 7] = [
     (
         "axes of less than 3 positions, and results some positions apart",
         &[
-            "addmv",
             "addr",
             "affine_grid",
             "cross",
@@ -393,12 +392,8 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 7] = [
             "ifft_with",
             "irfft",
             "istft",
-            "matmul",
-            "multi_dot",
-            "mv",
             "outer",
             "rfft",
-            "scaled_dot_product_attention",
             "stft",
             "packbits",
             "unpackbits",

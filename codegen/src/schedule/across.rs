@@ -5,13 +5,19 @@ use std::ops::RangeInclusive;
 
 use super::facts::{SHORTEST_COLUMNS, extent_of, previous_power_of_two, reductions};
 use super::share::NEAR;
+use super::work::operations;
 use super::{ColumnSchedule, Plan};
 use crate::Refusal;
+use crate::cost::WORTH_KEEPING;
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, Kernel, Store, Value, ValueId, ValueOp};
+use crate::ops::ReduceOp;
 
-/// Longer rows fill the lanes themselves.
+/// Rows of more elements fill the lanes themselves: of plain reductions, of functions or where results lie along them, and of
+/// several reductions or those that keep more than a number (`benches/notes/short_rows.md`, "By length").
 const LONGEST: u64 = 16;
+const LONGEST_COSTLY: u64 = 24;
+const LONGEST_SEVERAL: u64 = 40;
 
 /// Columns that one thread of a GPU reduces alone, at most; those of up to so many elements are unrolled on the CPU.
 const LONGEST_COLUMNS: u64 = 64;
@@ -218,6 +224,30 @@ fn stores_outweigh_loads(kernel: &Kernel, loads: &[ValueId], axes: &[AxisId], co
     stored > 0 && loads.iter().map(apart).sum::<f64>() <= stored as f64
 }
 
+fn stores_along(kernel: &Kernel, axes: &[AxisId]) -> bool {
+    kernel.stores.iter().any(|store| axes.iter().any(|&axis| store.index.uses(axis)))
+}
+
+/// How many elements a row has at most that lies across. Tiles of eight bytes an element fill the nearest cache sooner.
+fn longest_row(kernel: &Kernel, reductions: &[ValueId], axes: &[AxisId], loads: &[ValueId]) -> u64 {
+    let keeps_more = |&id: &ValueId| match kernel.value(id).op {
+        ValueOp::Reduce { op, position, .. } => {
+            position.is_some() || matches!(op, ReduceOp::SquaredDeviations | ReduceOp::SumExp)
+        }
+        _ => false,
+    };
+    let is_reduction = |id: ValueId| matches!(kernel.value(id).op, ValueOp::Reduce { .. });
+    let is_costly = |id: ValueId| !is_reduction(id) && operations(kernel, id) >= WORTH_KEEPING;
+    let longest = match stores_along(kernel, axes) {
+        true => LONGEST_COSTLY,
+        false if reductions.len() > 1 || reductions.iter().any(keeps_more) => LONGEST_SEVERAL,
+        false if kernel.down_from(reductions.iter().copied()).into_iter().any(is_costly) => LONGEST_COSTLY,
+        false => LONGEST,
+    };
+    let widest = loads.iter().map(|&id| kernel.value(id).dtype.size() as u64).max().unwrap_or(4);
+    (longest * 4 / widest.max(4)).max(LONGEST)
+}
+
 /// How many rows of so many elements, which are stored, are transposed at a time. Rows whose elements are shuffled into place
 /// stay in registers, a vector of each of their elements.
 fn columns_of(length: u64) -> u64 {
@@ -291,8 +321,8 @@ pub(super) fn across(kernel: &Kernel) -> Option<ColumnSchedule> {
                 && !stores_outweigh_loads(kernel, &loads, axes, column);
             (fits(&|id| is_read_across(id) || is_consecutive(id)) && is_small, lanes)
         }
-        ..=LONGEST => {
-            let is_stored = kernel.stores.iter().any(|store| axes.iter().any(|&axis| store.index.uses(axis)));
+        _ if length <= longest_row(kernel, &reductions, axes, &loads) => {
+            let is_stored = stores_along(kernel, axes);
             (fits(&is_read_across), if is_stored { columns_of(length) } else { MOST_COLUMNS })
         }
         // Shorter columns are unrolled, in one loop over the results.

@@ -1,6 +1,11 @@
 // Helpers of C for the CPU: bits, 16-bit floats, integer division, maxima. Free of branches, so that gcc and clang
 // vectorise loops over them; signed integers wrap (-fwrapv).
 
+// Reads lines of memory one after the other: processors foresee that, not lines of several rows in turns.
+void lz_read_ahead(const void* from, const void* end) {
+  for (const char* line = from; line < (const char*)end; line += 64) (void)*(const volatile char*)line;
+}
+
 // Prefetches a stream. AMD's processors, the only ones with SSE4a, stop prefetching by themselves where a program does so from 2 KiB
 // ahead on.
 void lz_prefetch_stream(const void* at) {

@@ -17,8 +17,8 @@ use crate::nest::stmt::{Expr, LoopHint, Stmt, Turning, Type};
 use crate::nest::variable::Var;
 use crate::schedule::{is_stored_across, lies_across, reduced_axes};
 
-/// Shorter rows are gathered as fast element by element.
-const SHORTEST_TURNED: u64 = 17;
+/// Shorter rows are gathered element by element, and those of 8 and 16 as well, whose loops compilers vectorise.
+const SHORTEST_TURNED: u64 = 5;
 
 impl<'k> CpuColumns<'k> {
     /// A loop over the columns in which all elements of a row stand one after the other, as they do in memory: compilers
@@ -132,7 +132,11 @@ impl<'k> CpuColumns<'k> {
         let kernel = self.kernel;
         let dtype = kernel.buffers[buffer.index()].dtype;
         let length = launch_items(kernel, axes);
-        if !Turning::takes(dtype) || length < SHORTEST_TURNED || !kernel.computed_axes(index).is_empty() {
+        if !Turning::takes(dtype)
+            || length < SHORTEST_TURNED
+            || matches!(length, 8 | 16)
+            || !kernel.computed_axes(index).is_empty()
+        {
             return None;
         }
         let row = u64::try_from(index.coefficient(self.inner())?).ok()?;

@@ -49,7 +49,7 @@ pub struct TileProduct {
 /// Lines whose elements of one place become neighbours: sixteen, or as many as it says.
 #[derive(Clone, PartialEq, Hash, Debug)]
 pub struct Turning {
-    /// Of the elements: four or eight bytes.
+    /// Of the elements: two, four or eight bytes.
     pub dtype: DType,
     /// The array that gets them.
     pub to: Var,
@@ -72,7 +72,7 @@ pub struct Turning {
 impl Turning {
     /// Whether such elements are turned in registers.
     pub(crate) fn takes(dtype: DType) -> bool {
-        matches!(dtype, DType::F32 | DType::F64 | DType::I32 | DType::U32 | DType::I64)
+        dtype.size() > 1
     }
 }
 

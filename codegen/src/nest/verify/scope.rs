@@ -263,8 +263,12 @@ impl Scope<'_> {
                 self.changes(turning.to)?;
                 self.expect(&turning.depth, Type::Index)?;
                 turning.rows.iter().try_for_each(|rows| self.expect(rows, Type::Index))?;
-                self.numbers(turning.to, &turning.to_at, turning.dtype)?;
-                self.numbers(turning.from, &turning.from_at, turning.dtype)
+                [(turning.to, &turning.to_at), (turning.from, &turning.from_at)].into_iter().try_for_each(
+                    |(var, at)| match array(self.nest, self.function, var) {
+                        Some((own, _)) if own == Type::Memory(turning.dtype) => self.elements(var, at, own),
+                        _ => self.elements(var, at, Type::Register(turning.dtype.compute())),
+                    },
+                )
             }
             Stmt::Scan(scanning) => {
                 let Scanning { op, dtype, to, to_at, from, from_at, count, running } = &**scanning;
