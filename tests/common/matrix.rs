@@ -2,9 +2,9 @@
 //! where it is `fast`. With `cuda` everything runs on `cuda:0` alone, fused and unfused.
 //!
 //! Compilers are nearly all of the time that the tests take. So all kernels run in the interpreter of kernels, those for
-//! the CPU and those for CUDA: passes, fusion and lowering are tested with every operation and every dtype. The sample
-//! compiles each elementwise operation with five or six of the dtypes, each other one with three or four, each schedule in
-//! each language, each fused pipeline, and one of five random graphs; what it leaves out are their products.
+//! the CPU and those for CUDA: passes, fusion and lowering are tested with every operation, each elementwise one with every
+//! dtype, each other one with six. The sample compiles each elementwise operation with five or six of the dtypes, each other one
+//! with two or three, each schedule in each language, each fused pipeline, and one of five random graphs; what it leaves out are their products.
 
 use std::sync::Once;
 

@@ -14,8 +14,8 @@ const SHAPES: Scope = Scope { nvrtc: false, ..FUSED };
 /// Dtypes of which the sample compiles each elementwise operation with one or two, besides `Bool`, `I16`, `F16` and `F32`.
 const OTHERS: [DType; 7] =
     [DType::U8, DType::I8, DType::I32, DType::U32, DType::I64, DType::BF16, DType::F64];
-/// And of which it compiles each other operation with two or three, besides `F32`: these are many kernels each, whose loops are
-/// those of any dtype.
+/// And of which it interprets each other operation with five, and compiles it with one or two, besides `F32`: these are many
+/// kernels each, whose loops are those of any dtype.
 const OF_SHAPES: [DType; 10] = [
     DType::U8,
     DType::I8,
@@ -29,11 +29,16 @@ const OF_SHAPES: [DType; 10] = [
     DType::F16,
 ];
 
-/// Whether the sample compiles the operation with the dtype.
-fn is_sampled(operation: &Operation, dtype: DType) -> bool {
+/// Whether the sample has the operation with the dtype, compiled or in the interpreter.
+fn is_sampled(operation: &Operation, dtype: DType, compiled: bool) -> bool {
     let hash = usize::from(blake3::hash(operation.name.as_bytes()).as_bytes()[0]);
-    let is_chosen = |number: usize| number % 4 == hash % 4;
-    let chosen_from = if is_elementwise(operation) { &OTHERS[..] } else { &OF_SHAPES };
+    let (chosen_from, every) = match (is_elementwise(operation), compiled) {
+        (true, true) => (&OTHERS[..], 4),
+        (true, false) => (&OTHERS[..], 1),
+        (false, true) => (&OF_SHAPES[..], 6),
+        (false, false) => (&OF_SHAPES[..], 2),
+    };
+    let is_chosen = |number: usize| number % every == hash % every;
     is_full_matrix() || chosen_from.iter().position(|&other| other == dtype).is_none_or(is_chosen)
 }
 
@@ -75,7 +80,7 @@ fn outputs(operation: &Operation, dtype: DType, make: &dyn Fn(usize) -> Tensor) 
 /// Operations of one evaluation.
 const TOGETHER: usize = 32;
 
-/// Checks a part of the table: with every dtype in the interpreter of kernels, with some compiled. Reports all that
+/// Checks a part of the table: in the interpreter of kernels, with fewer dtypes compiled. Reports all that
 /// differs at once.
 fn check(
     scope: Scope,
@@ -84,9 +89,9 @@ fn check(
     make: fn(&Operation, usize, DType, &Device) -> Tensor,
 ) {
     let mut report = String::new();
-    let mut compare = |scope: Scope, dtype: DType, chosen: fn(&Operation, DType) -> bool| {
-        let rows: Vec<&Operation> =
-            operations::all().filter(|operation| part(operation) && chosen(operation, dtype)).collect();
+    let mut compare = |scope: Scope, dtype: DType, compiled: bool| {
+        let is_chosen = |operation: &&Operation| part(operation) && is_sampled(operation, dtype, compiled);
+        let rows: Vec<&Operation> = operations::all().filter(is_chosen).collect();
         for rows in rows.chunks(TOGETHER) {
             report += &differences(&format!("table {dtype}"), scope, |device| {
                 let moved = |outputs: Vec<Output>| outputs.into_iter().map(|output| output.to(device));
@@ -96,7 +101,7 @@ fn check(
         }
     };
     for dtype in DType::ALL {
-        compare(scope.interpreted(), dtype, |_, _| true);
+        compare(scope.interpreted(), dtype, false);
     }
     for &dtype in compiled.iter().filter(|_| !is_fast()) {
         let scope = Scope {
@@ -104,7 +109,7 @@ fn check(
             emulated: scope.emulated && (is_full_matrix() || EMULATED.contains(&dtype)),
             ..scope.compiled()
         };
-        compare(scope, dtype, is_sampled);
+        compare(scope, dtype, true);
     }
     assert!(report.is_empty(), "\n{report}");
 }
