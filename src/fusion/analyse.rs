@@ -87,6 +87,8 @@ struct State {
     is_windowed: bool,
     /// Whether the kernel's innermost axis is several of its own.
     is_merged: bool,
+    /// Whether parts of a join are computed of it.
+    is_part: bool,
     /// How many times more often than its readers ask for it a reduction nested below it runs: neighbouring windows reuse elements,
     /// but recompute such a reduction.
     unshared: f64,
@@ -390,6 +392,7 @@ impl<'a> Analyser<'a> {
                 is_far: false,
                 is_windowed: false,
                 is_merged: false,
+                is_part: false,
                 unshared: 1.0,
                 aligned: 0.0,
                 scattered: 0.0,

@@ -1,6 +1,6 @@
 //! Elements that move: joins, views inside of their consumers, transposes, images, frames.
 
-use lazuli::{DType, Interpolation, Pool2d, Pool3d, Tensor};
+use lazuli::{DType, Interpolation, PadMode, Pool2d, Pool3d, Tensor};
 
 use crate::inputs::{Group, Inputs, row};
 
@@ -212,6 +212,14 @@ fn images() -> Group {
         row("relu, max-pool 3 stride 2 pad 1", |x| {
             vec![x.images().relu().max_pool2d_with(Pool2d::new(3).stride(2).padding(1))]
         }),
+        row("blur of a blur, borders reflected", |x| {
+            let border = [(0, 0), (0, 0), (2, 2), (2, 2)];
+            let blur = |x: &Tensor| {
+                x.pad_with(border, PadMode::Reflect).unfold(2, 5, 1).unfold(3, 5, 1).mean([-1, -2])
+            };
+            vec![blur(&blur(&x.images()))]
+        })
+        .because("right: each of nine parts of the border would compute means of means"),
         row("difference of two blurs", |x| {
             let y = x.images();
             let blur = |size: usize| y.avg_pool2d_with(Pool2d::new(size).stride(1).padding(size / 2));

@@ -7,7 +7,7 @@ use super::{AfterScan, Analyser, Analysis, At, OUTSIDE, UNREAD};
 use crate::ReduceOp;
 use crate::fusion::cost::{Loop, Role, Work};
 use crate::fusion::domain::Rows;
-use crate::fusion::facts::NodeFacts;
+use crate::fusion::facts::{NodeFacts, is_join};
 use crate::fusion::group::Recomputed;
 use crate::fusion::reads::{Divided, Place, Read};
 use crate::graph::NodeId;
@@ -31,6 +31,9 @@ const NESTED: f64 = 2.0;
 
 /// How many times as long a far read takes in the loop of a window, beside all that is computed of it there, as in a loop of its own.
 const FAR_IN_WINDOW: f64 = 3.0;
+
+/// As many parts of a join have no loops of their own where each is a reduction: all results go through those of all parts.
+const BRANCHES: f64 = 4.0;
 
 /// Simple operations between two scans that these hide.
 const HIDDEN: f64 = 2.0;
@@ -60,8 +63,9 @@ struct Evaluation {
     is_far: bool,
     /// Whether windows of it are combined, and whether it combines what it reads.
     is_windowed: bool,
-    /// As [`State::is_merged`](super::State).
+    /// As [`State::is_merged`](super::State), and as [`State::is_part`](super::State) for what it reads.
     is_merged: bool,
+    is_part: bool,
     combines: bool,
     /// Whether it is a loop of a thread in another one.
     is_nested: bool,
@@ -319,6 +323,11 @@ impl Analyser<'_> {
             _ if shape.kind == Loop::Lanes => (Loop::Lanes, Role::Hero),
             _ => (shape.kind, role),
         };
+        let texts = state.texts_aligned + state.texts_scattered;
+        // A loop in a part of a join has the conditions of the part, which leave out none of its steps.
+        if is_in_thread && state.is_part && texts >= BRANCHES {
+            times = times.max(texts);
+        }
         let is_nested = is_in_thread && state.inside == Loop::Windows;
         if is_nested {
             times *= state.unshared * NESTED;
@@ -331,13 +340,14 @@ impl Analyser<'_> {
             is_far: state.is_far,
             is_windowed: state.is_windowed,
             is_merged: state.is_merged,
+            is_part: state.is_part || is_join(self.graph, id),
             combines: is_in_thread,
             is_nested,
             unshared: state.unshared,
             place,
             reuse: node.reuse,
             is_in_place,
-            texts: state.texts_aligned + state.texts_scattered,
+            texts,
         }
     }
 
@@ -356,6 +366,7 @@ impl Analyser<'_> {
             state.is_far |= by.is_far || read.map.is_none();
             state.is_windowed |= by.is_windowed || by.combines && !read.aligned;
             state.is_merged |= by.is_merged || read.is_merged;
+            state.is_part |= by.is_part;
             state.unshared = state.unshared.max(by.unshared);
             match read.aligned {
                 true => {
