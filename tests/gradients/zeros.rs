@@ -1,7 +1,7 @@
 //! Gradients of what a loss follows from, though nothing reaches it: zeros, as PyTorch's. And what it does not follow from, which is
 //! an error.
 
-use lazuli::{DType, Device, GridSample, MatrixNorm, Pool2d, Tensor, grad, vjp};
+use lazuli::{DType, Device, GridSample, MatrixNorm, Pool2d, ScanOrder, Tensor, grad, scan, vjp};
 
 type Case = (&'static str, fn(&Tensor) -> Tensor);
 
@@ -11,6 +11,29 @@ fn given(values: &[f64], shape: &[usize]) -> Tensor {
 
 fn empty(shape: &[usize]) -> Tensor {
     given(&[], shape)
+}
+
+fn no_rows() -> Tensor {
+    Tensor::zeros([0], DType::I64).to(&Device::interpreter())
+}
+
+fn no_places() -> Tensor {
+    Tensor::zeros([0, 2], DType::I64).to(&Device::interpreter())
+}
+
+/// Zeros that do not follow from the tensor.
+fn base_of(x: &Tensor) -> Tensor {
+    x.detach().zeros_like()
+}
+
+/// A scan of no steps, which begins with something else.
+fn empty_scan(x: &Tensor, moves: bool) -> (Tensor, Tensor) {
+    let init = given(&[1.0, 2.0], &[2]);
+    let ([last], [each]) = scan([&x.slice(0, 0..0)], 0, ScanOrder::new(), [&init], |[carry], [x]| {
+        let next = if moves { carry.flip(0) + x } else { carry * x };
+        ([next.clone()], [next])
+    });
+    (last, each)
 }
 
 /// What is wrong with a gradient of zeros.
@@ -33,6 +56,32 @@ fn all_zeros(order: usize, cases: &[Case], x: &Tensor) {
         wrong.extend(wrong_zeros(&gradient, x).map(|wrong| format!("{name}: {wrong}")));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A graph's batch without edges, a sequence without steps.
+#[test]
+fn what_adds_nothing_has_gradients_of_zeros() {
+    let x = given(&[0.5, -1.0, 2.0, 0.25, 1.5, -0.75], &[3, 2]);
+    for order in [1, 2] {
+        all_zeros(
+            order,
+            &[
+                ("index_add", |x| base_of(x).index_add(0, no_rows(), x.index_select(0, no_rows()))),
+                ("index_copy", |x| base_of(x).index_copy(0, no_rows(), x.index_select(0, no_rows()))),
+                ("scatter_add", |x| base_of(x).scatter_add(0, no_places(), x.slice(0, 0..0))),
+                ("scatter", |x| base_of(x).scatter(0, no_places(), x.slice(0, 0..0))),
+                ("masked_scatter", |x| {
+                    let nothing = base_of(x).slice(0, 0..0);
+                    nothing.masked_scatter(nothing.gt(0.0), x)
+                }),
+                ("scan, the last", |x| empty_scan(x, false).0),
+                ("scan, each", |x| empty_scan(x, false).1),
+                ("scan whose step moves, the last", |x| empty_scan(x, true).0),
+                ("scan whose step moves, each", |x| empty_scan(x, true).1),
+            ],
+            &x,
+        );
+    }
 }
 
 #[test]

@@ -149,7 +149,7 @@ impl Tensor {
                 ));
             }
             if shape.elements() == 0 {
-                return Ok(self.clone());
+                return Ok(call.following(self, &[source]));
             }
             let mask = mask.broadcast_to(shape);
             let count = mask.ravel().cast(DType::I64).cumsum(0).reshape(shape);

@@ -422,7 +422,7 @@ fn placed(
     let beyond: Vec<usize> =
         all.clone().filter(|&k| at[k] > own[k] || k != axis && at[k] > shape[k]).collect();
     if at.elements() == 0 {
-        return Ok(x.clone());
+        return Ok(call.following(x, &[src]));
     }
     if !beyond.is_empty() {
         return call.fail(format!(
@@ -556,7 +556,8 @@ pub(super) fn scattered(
     call.needs_addressable(&result)?;
     if shape.elements() == 0 {
         // No kernel is to look at elements that are not there.
-        return call.filled_on(src.node.device, op.identity(dtype), ConstantRole::Literal, &result);
+        let nothing = call.filled_on(src.node.device, op.identity(dtype), ConstantRole::Literal, &result)?;
+        return Ok(call.following(&nothing, &[src]));
     }
     call.record(Op::Scatter { op, axis, extent }, &[src, index], result, dtype)
 }

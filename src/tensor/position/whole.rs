@@ -58,7 +58,7 @@ impl Tensor {
             needs_parts(call, self, &parts, axis, src)?;
             let (shape, count) = (self.known()?.0, parts[axis]);
             if parts.elements() == 0 {
-                return Ok(self.clone());
+                return Ok(call.following(self, &[src]));
             }
             // Which comes last is one question a position of the axis, whatever lies there.
             let order = counting(count).reshape(line.known()?.0.clone());

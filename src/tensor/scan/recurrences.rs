@@ -325,13 +325,14 @@ impl Loop {
         if full[axis] == 0 {
             // There are no steps: the carries stay what they were.
             let device = sources.iter().find_map(|x| x.node.device);
-            return match (result, device) {
+            let result = match (result, device) {
                 (StepResult::Last(carry), Some(device)) => call.transfer(&inits[carry], device),
                 (StepResult::Last(carry), None) => Ok(inits[carry].clone()),
                 (StepResult::Each(_), _) => {
                     call.filled_on(device, Scalar::from_i64(dtype, 0), ConstantRole::Literal, &shape)
                 }
             };
+            return Ok(call.following(&result?, &sources));
         }
         call.record(Op::Recurrence { axis, reverse, body: body.clone(), result }, &sources, shape, dtype)
     }

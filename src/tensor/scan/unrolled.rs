@@ -87,19 +87,19 @@ impl Unrolled {
     }
 
     pub(super) fn result(&self, result: StepResult) -> Result<Tensor> {
+        let inputs: Vec<&Tensor> = self.along.inputs.iter().map(|input| &input.tensor).collect();
         let (output, all) = match result {
+            StepResult::Last(number) if self.along.length == 0 => {
+                return Ok(self.call.following(&self.last[number], &inputs));
+            }
             StepResult::Last(number) => return Ok(self.last[number].clone()),
             StepResult::Each(number) => &self.each[number],
         };
         let TensorNode { shape, dtype, device, .. } = &*output.node;
         if all.is_empty() {
-            let none = Scalar::from_i64(*dtype, 0);
-            return self.call.filled_on(
-                *device,
-                none,
-                ConstantRole::Literal,
-                &self.along.of_all_steps(shape),
-            );
+            let (none, shape) = (Scalar::from_i64(*dtype, 0), self.along.of_all_steps(shape));
+            let nothing = self.call.filled_on(*device, none, ConstantRole::Literal, &shape)?;
+            return Ok(self.call.following(&nothing, &inputs));
         }
         let axis = self.along.axis_beside(shape.rank()) as isize;
         Ok(self.call.compose(|| Tensor::stack(all, axis)))
