@@ -89,6 +89,8 @@ struct State {
     is_merged: bool,
     /// Whether parts of a join are computed of it.
     is_part: bool,
+    /// Whether it is at positions of windows.
+    is_slid: bool,
     /// How many times more often than its readers ask for it a reduction nested below it runs: neighbouring windows reuse elements,
     /// but recompute such a reduction.
     unshared: f64,
@@ -393,6 +395,7 @@ impl<'a> Analyser<'a> {
                 is_windowed: false,
                 is_merged: false,
                 is_part: false,
+                is_slid: false,
                 unshared: 1.0,
                 aligned: 0.0,
                 scattered: 0.0,

@@ -82,6 +82,16 @@ pub(super) fn is_join(graph: &Graph, id: NodeId) -> bool {
     matches!(graph.node(id).op, Op::Select) && graph.operands(id)[1..].iter().any(is_padded)
 }
 
+/// The share of a join's elements that are not of its largest part.
+pub(super) fn smaller_parts(graph: &Graph, join: NodeId) -> f64 {
+    let part = |id: &NodeId| match graph.node(*id).op {
+        Op::View(View::Pad { .. }) => graph.node(graph.operands(*id)[0]).shape.elements(),
+        _ => 0,
+    };
+    let largest = graph.operands(join)[1..].iter().map(part).max().unwrap_or(0);
+    1.0 - largest as f64 / graph.node(join).shape.elements().max(1) as f64
+}
+
 /// Who does a reduction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum By {

@@ -7,12 +7,12 @@ use super::{AfterScan, Analyser, Analysis, At, OUTSIDE, UNREAD};
 use crate::ReduceOp;
 use crate::fusion::cost::{Loop, Role, Work};
 use crate::fusion::domain::Rows;
-use crate::fusion::facts::{NodeFacts, is_join};
+use crate::fusion::facts::{NodeFacts, is_join, smaller_parts};
 use crate::fusion::group::Recomputed;
 use crate::fusion::reads::{Divided, Place, Read};
 use crate::graph::NodeId;
 use crate::graph::domain::Hero;
-use crate::graph::op::Op;
+use crate::graph::op::{Op, View};
 
 /// Simple operations that reading an element is worth, which another kernel has stored instead of computing it here.
 pub(super) const READ: f64 = 1.0;
@@ -66,6 +66,8 @@ struct Evaluation {
     /// As [`State::is_merged`](super::State), and as [`State::is_part`](super::State) for what it reads.
     is_merged: bool,
     is_part: bool,
+    /// As [`State::is_slid`](super::State).
+    is_slid: bool,
     combines: bool,
     /// Whether it is a loop of a thread in another one.
     is_nested: bool,
@@ -126,7 +128,7 @@ impl Analyser<'_> {
         let mut sorts = Vec::new();
         for (number, &id) in nodes.iter().enumerate().rev() {
             let node = facts.of(id);
-            let evaluation = self.evaluation(number, id, &shape);
+            let (evaluation, state) = (self.evaluation(number, id, &shape), self.states[number]);
             let Evaluation { times, passes, place, .. } = evaluation;
             *texts += evaluation.texts;
             let slides = node.slides.filter(|_| self.rows(id).is_none() && !evaluation.is_nested);
@@ -163,11 +165,16 @@ impl Analyser<'_> {
                 let read = node.elements as f64 * repeated * facts.figures.far_read;
                 self.add(work, (Loop::Lanes, Role::Hero), read * (FAR_IN_WINDOW - 1.0));
             }
+            // Windows that reach into another part than the largest one are combined one element after the other, with conditions.
+            if state.is_slid && evaluation.inside == Loop::Windows && is_join(self.graph, id) {
+                let terms = node.elements as f64 * repeated * evaluation.unshared;
+                let read = terms * smaller_parts(self.graph, id) * facts.figures.far_read;
+                self.add(work, (Loop::Lanes, Role::Hero), read);
+            }
             let is_hoisted = repeated >= SHARED * NESTED * evaluation.unshared;
             if kind == Loop::Windows && evaluation.is_nested && is_hoisted {
                 self.add(work, (Loop::Lanes, Role::Hero), combined * facts.figures.far_read * SCALAR_STEP);
             }
-            let state = self.states[number];
             let is_between = state.is_prologue && matches!(state.follows_scan, AfterScan::Running(_));
             if kind == Loop::Steps && node.scan.is_none() && node.cost > HIDDEN {
                 if is_between {
@@ -340,6 +347,7 @@ impl Analyser<'_> {
             is_far: state.is_far,
             is_windowed: state.is_windowed,
             is_merged: state.is_merged,
+            is_slid: state.is_slid,
             is_part: state.is_part || is_join(self.graph, id),
             combines: is_in_thread,
             is_nested,
@@ -361,12 +369,14 @@ impl Analyser<'_> {
             work.counted.transposed[is_line] += demand;
             work.operations += demand * self.facts.figures.transposed[is_line];
         }
+        let is_slid = by.is_slid || by.inside == Loop::Windows && self.reads_windows(read);
         if let Some(state) = self.states.get_mut(self.place[read.node.index()] as usize) {
             state.inside = state.inside.max(by.inside);
             state.is_far |= by.is_far || read.map.is_none();
             state.is_windowed |= by.is_windowed || by.combines && !read.aligned;
             state.is_merged |= by.is_merged || read.is_merged;
             state.is_part |= by.is_part;
+            state.is_slid |= is_slid;
             state.unshared = state.unshared.max(by.unshared);
             match read.aligned {
                 true => {
@@ -399,6 +409,19 @@ impl Analyser<'_> {
         self.external.push(read.node);
         let whole = &mut self.demands[read.node.index()];
         *whole = whole.max(0.0) + more;
+    }
+
+    /// Whether a view of windows is on the way to what is read.
+    fn reads_windows(&self, read: &Read) -> bool {
+        let mut id = read.through;
+        while id != read.node {
+            match &self.graph.node(id).op {
+                Op::View(View::Window { .. }) => return true,
+                Op::View(_) => id = self.graph.operands(id)[0],
+                _ => return false,
+            }
+        }
+        false
     }
 
     fn count_bytes(&mut self, work: &mut Work, outputs: &[NodeId]) {

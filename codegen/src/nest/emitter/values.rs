@@ -1,11 +1,13 @@
 //! Values as expressions: each is computed once, in the outermost scope that binds all of its axes.
 
+use crate::cost::WORTH_KEEPING;
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, BufferId, Kernel, ValueId, ValueOp};
 use crate::nest::accumulate::Accumulator;
 use crate::nest::stmt::{Expr, LoopHint, Stmt, Type};
 use crate::nest::variable::Var;
 use crate::ops::Spelling;
+use crate::schedule::operations;
 use crate::{BinaryOp, DType, Language, Scalar, UnaryOp};
 
 use super::{Emitter, Scope};
@@ -26,6 +28,9 @@ const UNROLL_LIMIT: u64 = 25;
 
 /// In C, unrolled loops in each other make at most this many copies: compilers take long over more.
 const MOST_COPIES: u64 = 64;
+
+/// Simple operations of all copies of the functions in such a loop, on the CPU: they are pasted.
+const MOST_OF_FUNCTIONS: f64 = 256.0;
 
 /// Reductions of one loop: their partial results stay in registers.
 pub(in crate::nest) const MOST_IN_LOOP: usize = 4;
@@ -300,6 +305,15 @@ impl Emitter<'_> {
         }
     }
 
+    /// Simple operations of the functions that a step of such a loop has.
+    fn functions(&self, id: ValueId, axes: &[AxisId]) -> f64 {
+        let varies = |id: &ValueId| self.kernel.value(*id).axes.iter().any(|axis| axes.contains(axis));
+        let is_function =
+            |id: &ValueId| matches!(self.kernel.value(*id).op, ValueOp::Unary(..) | ValueOp::Binary(..));
+        let below = self.kernel.down_from([id]).into_iter().filter(|id| varies(id) && is_function(id));
+        below.map(|id| operations(self.kernel, id)).filter(|&each| each >= WORTH_KEEPING).sum()
+    }
+
     /// A loop of this thread alone, unrolled if it is short.
     fn reduce_in_thread(&mut self, id: ValueId, axes: &[AxisId]) -> Expr {
         let kernel = self.kernel;
@@ -308,7 +322,10 @@ impl Emitter<'_> {
         let copies = around.map(|&axis| kernel.axis(axis).extent).fold(positions, u64::saturating_mul);
         let unrolled = positions <= UNROLL_LIMIT
             && !axes.iter().any(|&axis| kernel.axis(axis).is_argument)
-            && (self.language == Language::Cuda || !self.rolled && copies <= MOST_COPIES);
+            && (self.language == Language::Cuda
+                || !self.rolled
+                    && copies <= MOST_COPIES
+                    && self.functions(id, axes) * copies as f64 <= MOST_OF_FUNCTIONS);
         let together = self.beside_in_loop(id, axes);
         let accumulators: Vec<(ValueId, Accumulator)> = together
             .into_iter()
