@@ -82,14 +82,23 @@ pub(super) fn is_join(graph: &Graph, id: NodeId) -> bool {
     matches!(graph.node(id).op, Op::Select) && graph.operands(id)[1..].iter().any(is_padded)
 }
 
-/// The share of a join's elements that are not of its largest part.
-pub(super) fn smaller_parts(graph: &Graph, join: NodeId) -> f64 {
-    let part = |id: &NodeId| match graph.node(*id).op {
-        Op::View(View::Pad { .. }) => graph.node(graph.operands(*id)[0]).shape.elements(),
-        _ => 0,
+/// Positions next to another part at which windows may have elements of both.
+const BETWEEN: usize = 8;
+
+/// The share of a join's elements that are not of its largest part, but near it.
+pub(super) fn beside_largest(graph: &Graph, join: NodeId) -> f64 {
+    let whole = &graph.node(join).shape;
+    let shape = |id: NodeId| match graph.node(id).op {
+        Op::View(View::Pad { .. }) => Some(&graph.node(graph.operands(id)[0]).shape),
+        _ => None,
     };
-    let largest = graph.operands(join)[1..].iter().map(part).max().unwrap_or(0);
-    1.0 - largest as f64 / graph.node(join).shape.elements().max(1) as f64
+    let parts: SmallVec<[&Shape; 2]> = graph.operands(join)[1..].iter().filter_map(|&id| shape(id)).collect();
+    let largest = (0..parts.len()).max_by_key(|&number| parts[number].elements());
+    let share = |part: &Shape| {
+        let joined = (0..whole.rank()).find(|&axis| part[axis] < whole[axis]);
+        joined.map_or(0.0, |axis| part[axis].min(BETWEEN) as f64 / whole[axis] as f64)
+    };
+    (0..parts.len()).filter(|&number| Some(number) != largest).map(|number| share(parts[number])).sum()
 }
 
 /// Who does a reduction.

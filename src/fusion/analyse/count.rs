@@ -7,7 +7,7 @@ use super::{AfterScan, Analyser, Analysis, At, OUTSIDE, UNREAD};
 use crate::ReduceOp;
 use crate::fusion::cost::{Loop, Role, Work};
 use crate::fusion::domain::Rows;
-use crate::fusion::facts::{NodeFacts, is_join, smaller_parts};
+use crate::fusion::facts::{NodeFacts, beside_largest, is_join};
 use crate::fusion::group::Recomputed;
 use crate::fusion::reads::{Divided, Place, Read};
 use crate::graph::NodeId;
@@ -165,10 +165,10 @@ impl Analyser<'_> {
                 let read = node.elements as f64 * repeated * facts.figures.far_read;
                 self.add(work, (Loop::Lanes, Role::Hero), read * (FAR_IN_WINDOW - 1.0));
             }
-            // Windows that reach into another part than the largest one are combined one element after the other, with conditions.
+            // Windows that have elements of two parts are combined one element after the other, with conditions.
             if state.is_slid && evaluation.inside == Loop::Windows && is_join(self.graph, id) {
                 let terms = node.elements as f64 * repeated * evaluation.unshared;
-                let read = terms * smaller_parts(self.graph, id) * facts.figures.far_read;
+                let read = terms * beside_largest(self.graph, id) * facts.figures.far_read;
                 self.add(work, (Loop::Lanes, Role::Hero), read);
             }
             let is_hoisted = repeated >= SHARED * NESTED * evaluation.unshared;
