@@ -1,6 +1,6 @@
 //! Training steps of which each has another size: sentences of other lengths, images of other extents.
 
-use lazuli::{Attention, DType, Reduction, ScanOrder, Tensor, grad, scan, stats};
+use lazuli::{Attention, Conv2d, DType, PadMode, Reduction, ScanOrder, Tensor, grad, scan, stats};
 
 use super::{Device, alone, ramp};
 
@@ -64,6 +64,23 @@ fn few_kernels_serve_images_of_every_size() {
     let steps = [(4, 34), (4, 38), (4, 46), (4, 42), (4, 54), (4, 50), (4, 36), (4, 44)];
     let compiled = compiled_by_last(&steps, step);
     assert_eq!(compiled, 0);
+}
+
+/// Windows over a border of an image's own elements, which is stored before them.
+#[test]
+fn few_kernels_serve_filters_with_reflected_borders() {
+    let _alone = alone();
+    let filter = ramp(&Device::cpu(), &[3, 1, 5, 5]) * 0.01;
+    filter.eval().unwrap();
+    let step = |batch: usize, size: usize| {
+        let x = ramp(&Device::cpu(), &[batch, 3, size, size + 3]) * 0.01;
+        x.eval().unwrap();
+        let around = x.pad_with([(0, 0), (0, 0), (2, 2), (2, 2)], PadMode::Reflect);
+        let mean = around.unfold(2, 5, 1).unfold(3, 5, 1).mean([-1, -2]);
+        vec![mean, around.conv2d_with(&filter, None, Conv2d::new().groups(3))]
+    };
+    let steps = [(1, 40), (1, 41), (1, 42), (1, 43), (1, 50), (1, 45), (1, 51), (1, 57)];
+    assert_eq!(compiled_by_last(&steps, step), 0);
 }
 
 /// What reaches the weights of a loop's steps is as many terms as there are steps, and what reaches its inputs as many parts.
