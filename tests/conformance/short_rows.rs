@@ -53,6 +53,47 @@ fn rows_at_computed_positions() {
     assert!(schedules(&along)[0].starts_with("column_reduce") && schedules(&along).len() == 1);
 }
 
+/// Tiles of rows of every length are turned in registers on the way in and out, the last one of fewer rows.
+#[test]
+fn rows_of_every_length_are_turned() {
+    let few: &[usize] = &[6, 13, 20, 37];
+    let all: &[usize] = &[5, 6, 7, 9, 10, 12, 15, 17, 20, 23, 24, 25, 31, 40, 41];
+    for dtype in [DType::F32, DType::F16, DType::BF16, DType::I16, DType::I32, DType::F64] {
+        for &length in if dtype == DType::F32 { all } else { few } {
+            for rows in [3, 67, 133] {
+                check_on_cpu(&format!("{dtype} {rows} rows of {length}"), |device| {
+                    let x = ordinary(device, dtype, [rows, length], length as u64);
+                    let greatest = x.max_keepdim(1);
+                    let beyond = (&x - &greatest).abs();
+                    let mut outputs = vec![
+                        exact("where the largest is", x.argmax(1)),
+                        exact("largest", x.max(1)),
+                        exact("below it", beyond),
+                    ];
+                    if dtype.is_float() {
+                        let close = if dtype.size() == 2 { 1e-2 } else { 1e-5 };
+                        outputs.push(near("softmax", x.softmax(1), close, close));
+                        outputs.push(near("variance", x.var(1, 1), close, close));
+                    }
+                    outputs
+                });
+            }
+        }
+    }
+    let turns = |dtype: DType, length: usize| {
+        let x = Tensor::placeholder([1000, length], dtype);
+        x.softmax(1)
+            .compile_for(&Target::cpu())
+            .unwrap()
+            .source()
+            .contains(&format!("lz_turn_some_{dtype}(out0"))
+    };
+    assert!(
+        [5, 7, 10, 15, 20, 24].iter().all(|&length| turns(DType::F32, length) && turns(DType::BF16, length))
+    );
+    assert!([8, 16, 25, 32].iter().all(|&length| !turns(DType::F32, length)));
+}
+
 /// What follows from rows at computed positions and from rows in order is one loop over the elements of all of them; what is
 /// there once a row, or in all rows, is brought in with the former.
 #[test]

@@ -23,7 +23,7 @@ const C_TEXTS: &[&str] = &[
     C_MATH_F64,
     TILES,
     TURN,
-    TURN_PAIRS,
+    TURN_16_BIT,
     FEW_ROWS,
     PAIRS,
     FEW_PAIRS,
@@ -52,7 +52,7 @@ const TILE_TYPES: [(&str, &str, u32); 4] =
     [("double", "_f64", 8), ("int", "_i32", 4), ("unsigned", "_u32", 4), ("long long", "_i64", 8)];
 
 /// The same for elements of two bytes.
-const TURN_PAIRS: &str = include_str!("helpers/turn_pairs.h");
+const TURN_16_BIT: &str = include_str!("helpers/turn_16_bit.h");
 
 /// The same for elements of eight bytes: eight rows at a time took 1.2 to 1.4 times as long, with AVX-512.
 fn turn_by_fours() -> String {
@@ -153,7 +153,7 @@ fn snippets(language: Language) -> &'static [Snippet] {
             Language::C => [
                 [("unsigned short", "_bf16"), ("short", "_i16")]
                     .map(|(ty, suffix)| {
-                        TURN_PAIRS.trim_end().replace("unsigned short", ty).replace("_f16", suffix)
+                        TURN_16_BIT.trim_end().replace("unsigned short", ty).replace("_f16", suffix)
                     })
                     .join("\n\n"),
                 TILE_TYPES

@@ -17,7 +17,8 @@ void lz_turn_fours_f32(float* restrict to, idx to_row, const float* restrict fro
   }
   // whole lines are written before the next ones are begun: those a power of two apart share few places of a cache
   const idx together = to_row > from_row ? 32 : 4;
-  if (to_row >= 8 && to_row <= 2 * rows && depth >= 32) lz_read_ahead(to, to + (depth - 1) * to_row + rows);
+  // lines of memory, not of a tile: results of short rows, or many rows
+  if (rows < 32 && to_row >= 8 && to_row <= 2 * rows && depth >= 32) lz_read_ahead(to, to + (depth - 1) * to_row + rows);
   const int neighbours = from_row <= 2 * depth;
   for (idx begin = 0; begin < rows; begin += together) {
     const idx end = begin + together < rows ? begin + together : rows;
@@ -52,7 +53,7 @@ void lz_turn_some_f32(float* restrict to, idx to_row, const float* restrict from
 #define PICK __builtin_shufflevector
 #define ROWS(i) PICK(*(const four*)(lines + i * from_row), *(const four*)(lines + (i + 4) * from_row), 0, 1, 2, 3, 4, 5, 6, 7)
   const idx together = to_row > from_row ? 32 : 8;
-  if (to_row >= 8 && to_row <= 2 * rows && depth >= 32) lz_read_ahead(to, to + (depth - 1) * to_row + rows);
+  if (rows >= 8 && rows < 32 && to_row >= 8 && to_row <= 2 * rows && depth >= 32) lz_read_ahead(to, to + (depth - 1) * to_row + rows);
   const int neighbours = from_row <= 2 * depth;
   for (idx begin = 0; rows >= 8 && depth >= 4 && begin < rows; begin += together) {
     const idx end = begin + together < rows ? begin + together : rows;

@@ -1,7 +1,6 @@
-// to[k][i] = from[i][k] of so many rows i; eights or fours of these, and fours of places k, of which the last may be there twice,
-// are turned in registers: bytes of a row beside those of the next one, then two by two
+// to[k][i] = from[i][k] of so many rows i. Eights or fours of these, and fours of places k, of which the last may be there twice, are
+// turned in registers: two rows are interleaved, then two such pairs, then two such fours.
 void lz_turn_some_f16(unsigned short* restrict to, idx to_row, const unsigned short* restrict from, idx from_row, idx rows, idx depth) {
-  typedef unsigned short four __attribute__((vector_size(8), aligned(2), may_alias));
   typedef unsigned short eight __attribute__((vector_size(16), aligned(2), may_alias));
   typedef unsigned pairs __attribute__((vector_size(16), may_alias));
   typedef unsigned long long fours __attribute__((vector_size(16), may_alias));
@@ -17,7 +16,7 @@ void lz_turn_some_f16(unsigned short* restrict to, idx to_row, const unsigned sh
 #else
 #define PICK(type, a, b, ...) __builtin_shuffle(a, b, (type){ __VA_ARGS__ })
 #endif
-// Two rows side by side, then two such twice: the first two of four places and the others.
+// A row's four places; two rows, place by place; two such pairs, of the first two places and of the others.
 #define ROW(i) ((eight)(fours){ *(const whole*)(lines + (i) * from_row), 0 })
 #define TWO(i) ((pairs)PICK(eight, ROW(i), ROW(i + 1), 0, 8, 1, 9, 2, 10, 3, 11))
 #define FIRST(a, b) ((fours)PICK(pairs, a, b, 0, 4, 1, 5))
@@ -25,7 +24,8 @@ void lz_turn_some_f16(unsigned short* restrict to, idx to_row, const unsigned sh
   const idx across = rows < 8 ? 4 : 8;
   const idx together = to_row > from_row ? 32 : across;
   const int neighbours = from_row <= 2 * depth;
-  if (to_row >= 16 && to_row <= 2 * rows && depth >= 32) lz_read_ahead(to, to + (depth - 1) * to_row + rows);
+  // lines of memory, not of a tile: results of short rows, or many rows
+  if (rows < 32 && to_row >= 16 && to_row <= 2 * rows && depth >= 32) lz_read_ahead(to, to + (depth - 1) * to_row + rows);
   for (idx begin = 0; begin < rows; begin += together) {
     const idx end = begin + together < rows ? begin + together : rows;
     if (neighbours && rows >= 32 && from_row >= 16) lz_read_ahead(from + begin * from_row, from + (end - 1) * from_row + depth);
