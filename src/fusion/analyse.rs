@@ -87,9 +87,9 @@ struct State {
     is_windowed: bool,
     /// Whether the kernel's innermost axis is several of its own.
     is_merged: bool,
-    /// Whether parts of a join are computed of it.
+    /// Whether a part of a join follows from it.
     is_part: bool,
-    /// Whether it is at positions of windows.
+    /// Whether a view of windows leads to it, which a reduction reads at once or after elementwise operations.
     is_slid: bool,
     /// How many times more often than its readers ask for it a reduction nested below it runs: neighbouring windows reuse elements,
     /// but recompute such a reduction.

@@ -78,6 +78,15 @@ fn what_adds_nothing_has_gradients_of_zeros() {
                 ("scan, each", |x| empty_scan(x, false).1),
                 ("scan whose step moves, the last", |x| empty_scan(x, true).0),
                 ("scan whose step moves, each", |x| empty_scan(x, true).1),
+                ("scan of no steps, what each would use", |x| {
+                    let steps = given(&[], &[0, 2]);
+                    let init = given(&[1.0, 2.0], &[2]);
+                    let ([last], [each]) = scan([&steps], 0, ScanOrder::new(), [&init], |[carry], [step]| {
+                        let next = x.slice(0, ..2).matmul(&carry) + step;
+                        ([next.clone()], [next])
+                    });
+                    last.sum(..) + each.sum(..)
+                }),
             ],
             &x,
         );

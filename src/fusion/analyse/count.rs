@@ -32,7 +32,7 @@ const NESTED: f64 = 2.0;
 /// How many times as long a far read takes in the loop of a window, beside all that is computed of it there, as in a loop of its own.
 const FAR_IN_WINDOW: f64 = 3.0;
 
-/// As many parts of a join have no loops of their own where each is a reduction: all results go through those of all parts.
+/// So many parts of a join that are one reduction at other positions get no loops of their own: every result computes all of them.
 const BRANCHES: f64 = 4.0;
 
 /// Simple operations between two scans that these hide.

@@ -18,6 +18,8 @@ pub(super) struct Unrolled {
     along: Along,
     /// The carries after the last step.
     last: Vec<Tensor>,
+    /// What steps would follow from, beside their carries, if there were any: the results of none have gradients of zeros.
+    unused: Vec<Tensor>,
     /// Each of a step's outputs as it was recorded, and those of all steps in the order of the axis.
     each: Vec<(Tensor, Vec<Tensor>)>,
 }
@@ -82,24 +84,32 @@ impl Unrolled {
         if reverse {
             each.iter_mut().for_each(|all| all.reverse());
         }
+        let unused = match along.length {
+            0 => along
+                .inputs
+                .iter()
+                .map(|input| &input.tensor)
+                .chain(inits)
+                .chain(template.outside())
+                .cloned()
+                .collect(),
+            _ => Vec::new(),
+        };
         let each = step.outputs.iter().cloned().zip(each).collect();
-        Ok(Unrolled { call, along, last, each })
+        Ok(Unrolled { call, along, last, unused, each })
     }
 
     pub(super) fn result(&self, result: StepResult) -> Result<Tensor> {
-        let inputs: Vec<&Tensor> = self.along.inputs.iter().map(|input| &input.tensor).collect();
+        let unused: Vec<&Tensor> = self.unused.iter().collect();
         let (output, all) = match result {
-            StepResult::Last(number) if self.along.length == 0 => {
-                return Ok(self.call.following(&self.last[number], &inputs));
-            }
-            StepResult::Last(number) => return Ok(self.last[number].clone()),
+            StepResult::Last(number) => return Ok(self.call.following(&self.last[number], &unused)),
             StepResult::Each(number) => &self.each[number],
         };
         let TensorNode { shape, dtype, device, .. } = &*output.node;
         if all.is_empty() {
             let (none, shape) = (Scalar::from_i64(*dtype, 0), self.along.of_all_steps(shape));
             let nothing = self.call.filled_on(*device, none, ConstantRole::Literal, &shape)?;
-            return Ok(self.call.following(&nothing, &inputs));
+            return Ok(self.call.following(&nothing, &unused));
         }
         let axis = self.along.axis_beside(shape.rank()) as isize;
         Ok(self.call.compose(|| Tensor::stack(all, axis)))
@@ -138,6 +148,17 @@ impl<'a> Template<'a> {
             _ => None,
         });
         Template { step, made: made.collect(), outputs: step.outputs.iter().map(place).collect() }
+    }
+
+    /// What it takes from outside.
+    fn outside(&self) -> impl Iterator<Item = &Tensor> {
+        let places = self.made.iter().flatten().flat_map(|(_, places)| places).chain(&self.outputs);
+        let outside = places.filter_map(|place| match place {
+            Place::Outside(tensor) => Some(tensor),
+            Place::Own(_) => None,
+        });
+        let captured = self.step.parts.iter().filter(|part| part.kind == Kind::Captured);
+        outside.chain(captured.map(|part| &part.tensor))
     }
 
     /// The outputs of the step for what it is given; `drawn` are random numbers in the place of some.
