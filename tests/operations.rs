@@ -309,6 +309,13 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 7] = [
     (
         "positions that are computed",
         &[
+            "adaptive_avg_pool1d",
+            "adaptive_avg_pool2d",
+            "adaptive_avg_pool3d",
+            "adaptive_max_pool1d",
+            "adaptive_max_pool1d_with_indices",
+            "adaptive_max_pool2d",
+            "adaptive_max_pool3d",
             "ctc_loss",
             "grid_sample",
             "histc",

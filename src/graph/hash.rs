@@ -255,7 +255,7 @@ impl Code {
     /// The same after the name's length.
     fn place(&mut self, node: NodeRef) {
         self.name(node.origin.as_bytes());
-        if let Op::Gather { .. } | Op::Scatter { .. } = node.op {
+        if let Op::Gather { is_checked: true, .. } | Op::Scatter { .. } = node.op {
             let SourceLocation { file, line, column } = node.location;
             (file, line, column).hash(self);
         }
@@ -428,7 +428,8 @@ mod tests {
             step(&[DType::F32], StepResult::Each(0)),
             step(&[DType::F32], StepResult::Last(0)),
             step(&[DType::F32, DType::F16], StepResult::Last(0)),
-            Op::Gather { axis: 0 },
+            Op::Gather { axis: 0, is_checked: true },
+            Op::Gather { axis: 0, is_checked: false },
             Op::Scatter { op: ReduceOp::Sum, axis: 0, extent: 1 },
             sort(false, Sorted::Values),
             sort(false, Sorted::Positions),

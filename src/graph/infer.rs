@@ -45,7 +45,7 @@ pub(crate) fn check(op: &Op, operands: &[Type<'_>], result: Type<'_>) -> Result<
             typing.expect(shape, dtype)
         }
         Op::Recurrence { axis, body, result, .. } => typing.recurrence(*axis, body, *result),
-        Op::Gather { axis } => typing.gather(*axis),
+        Op::Gather { axis, .. } => typing.gather(*axis),
         Op::Scatter { op, axis, extent } => typing.scatter(*op, *axis, *extent),
         Op::Sort { axis, extent, result, .. } => typing.sort(*axis, *extent, *result),
     }

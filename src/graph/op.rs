@@ -84,8 +84,9 @@ pub(crate) enum Op {
     /// the shape without the axis, and then the elements of all steps, of the whole shape.
     Recurrence { axis: usize, reverse: bool, body: Arc<Body>, result: StepResult },
     /// `gather(x, index)`: at each position of the index, the element of x at the same position but for the axis, where
-    /// the index says which. x has the index's shape but for the axis; an index outside of the axis is an error.
-    Gather { axis: usize },
+    /// the index says which. x has the index's shape but for the axis; an index outside of the axis is an error, or cannot be by
+    /// how it was recorded: nothing checks it then.
+    Gather { axis: usize, is_checked: bool },
     /// `scatter(x, index)`, of one shape: at each of `extent` positions of the axis, those elements of x combined, in
     /// their order along the axis, whose index says this one; what nothing combines to where there are none. Not by
     /// squared deviations. An index outside of the axis is an error.

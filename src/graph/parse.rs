@@ -276,7 +276,10 @@ impl<'a> Parser<'_, 'a> {
                 Op::View(View::Window { axis, size, stride, dilation })
             }
             "recurrence" => self.recurrence(operands)?,
-            "gather" => Op::Gather { axis: self.count("axis")? },
+            "gather" => {
+                let axis = self.count("axis")?;
+                Op::Gather { axis, is_checked: !self.text.eat("within") }
+            }
             _ => self.named(name, place)?,
         })
     }

@@ -150,7 +150,9 @@ impl fmt::Display for Attributes<'_> {
                 }
                 write!(f, " carries={}", body.carries)
             }
-            Op::Gather { axis } => write!(f, " axis={axis}"),
+            Op::Gather { axis, is_checked } => {
+                write!(f, " axis={axis}{}", if *is_checked { "" } else { " within" })
+            }
             Op::Scatter { op: _, axis, extent } => write!(f, " axis={axis} extent={extent}"),
             Op::Sort { axis, extent, descending, result: _ } => {
                 write!(f, " axis={axis} extent={extent}{}", if *descending { " descending" } else { "" })

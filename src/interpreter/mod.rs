@@ -109,7 +109,7 @@ fn compute(node: &Node, operands: &[Operand<'_>], inputs: &[&[u8]]) -> Result<Rc
             let recurrence = Recurrence { axis, reverse, body, result };
             recurrence::recurrence(&recurrence, operands, evaluate)?
         }
-        (Op::Gather { axis }, [x, index]) => {
+        (Op::Gather { axis, .. }, [x, index]) => {
             let gathered = reference::gather(&x.values, x.shape, &index.values, &node.shape, *axis);
             gathered.map_err(|error| reported_at(error, node))?
         }

@@ -15,7 +15,7 @@ impl Lowering<'_> {
     pub(super) fn gather(
         &mut self,
         id: NodeId,
-        axis: usize,
+        (axis, is_checked): (usize, bool),
         indices: &Indices,
         guards: &Guards,
     ) -> Result<ValueId> {
@@ -31,8 +31,11 @@ impl Lowering<'_> {
             None => {
                 let position = self.position(index, guards);
                 let node = graph.node(id);
-                let kind = AxisKind::Computed { value: position, check: self.checks.len() as u32 };
-                self.checks.push(IndexCheck { op: node.origin, axis, extent, location: node.location });
+                let check = is_checked.then_some(self.checks.len() as u32);
+                let kind = AxisKind::Computed { value: position, check };
+                if is_checked {
+                    self.checks.push(IndexCheck { op: node.origin, axis, extent, location: node.location });
+                }
                 let computed = self.axis(kind, extent, is_outermost);
                 self.computed.insert((index, extent, is_outermost), computed);
                 (computed, position)

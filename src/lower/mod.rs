@@ -325,7 +325,7 @@ impl<'a> Lowering<'a> {
                 return Err(Refusal::Conditional(node.op.name()));
             }
             Op::Recurrence { .. } => self.recurrence(id, indices)?,
-            Op::Gather { axis } => self.gather(id, *axis, indices, guards)?,
+            Op::Gather { axis, is_checked } => self.gather(id, (*axis, *is_checked), indices, guards)?,
             Op::Scatter { op, axis, .. } => self.scatter(id, *op, *axis, indices)?,
             Op::Sort { axis, descending, result, .. } => {
                 self.sort(id, (*axis, *descending), *result, indices)?

@@ -49,7 +49,7 @@ pub(super) fn evaluate(graph: &Graph, inputs: &[Vec<Scalar>]) -> Vec<Vec<Scalar>
                 let values: Vec<&[Scalar]> = (0..operands.len()).map(|n| &operand(n)[..]).collect();
                 stepped(node, &values, shape(body.carries))
             }
-            Op::Gather { axis } => {
+            Op::Gather { axis, .. } => {
                 let (inner, extent) = (node.shape.strides()[*axis], shape(0)[*axis]);
                 pointwise(&|n| {
                     let outer = n / (inner * node.shape[*axis]);

@@ -1,6 +1,8 @@
 //! Training steps of which each has another size: sentences of other lengths, images of other extents.
 
-use lazuli::{Attention, Conv2d, DType, PadMode, Reduction, ScanOrder, Tensor, grad, scan, stats};
+use lazuli::{
+    Attention, Conv2d, DType, Interpolation, PadMode, Reduction, ScanOrder, Tensor, grad, scan, stats,
+};
 
 use super::{Device, alone, ramp};
 
@@ -80,6 +82,21 @@ fn few_kernels_serve_filters_with_reflected_borders() {
         vec![mean, around.conv2d_with(&filter, None, Conv2d::new().groups(3))]
     };
     let steps = [(1, 40), (1, 41), (1, 42), (1, 43), (1, 50), (1, 45), (1, 51), (1, 57)];
+    assert_eq!(compiled_by_last(&steps, step), 0);
+}
+
+/// Images of every size become images of one, and windows of one number, at positions from tables.
+#[test]
+fn few_kernels_serve_resizing_from_every_size() {
+    let _alone = alone();
+    let step = |batch: usize, size: usize| {
+        let x = ramp(&Device::cpu(), &[batch, 3, size, size + 7]) * 0.01;
+        x.eval().unwrap();
+        let linear = Interpolation::Linear { align_corners: false };
+        let square = x.interpolate([24, 24], linear).square().sum(..);
+        vec![grad(&square, &x), x.adaptive_max_pool2d([5, 5])]
+    };
+    let steps = [53, 55, 59, 61, 67, 65, 71, 63, 57, 69, 73, 58].map(|size| (1, size));
     assert_eq!(compiled_by_last(&steps, step), 0);
 }
 

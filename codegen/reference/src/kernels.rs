@@ -449,6 +449,13 @@ impl<'a> Interpreter<'a> {
                     return Err(broken("a position is no i64"));
                 };
                 let extent = self.extent(axis);
+                let Some(check) = check else {
+                    let is_one = |position: &i64| (0..extent as i64).contains(position);
+                    return match positions.iter().all(is_one) {
+                        true => Ok(positions),
+                        false => Err(broken("a position beyond its axis that nothing checks")),
+                    };
+                };
                 positions.iter_mut().for_each(|position| *position = self.checked(*position, extent, check));
                 Ok(positions)
             }

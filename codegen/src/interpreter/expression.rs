@@ -40,7 +40,13 @@ impl Machine<'_> {
             Expr::Checked { position, extent, check } => {
                 let position = self.value(position, thread, active)?.index();
                 let extent = self.value(extent, thread, active)?.index();
-                Value::Index(self.checked(position, extent, *check))
+                match check {
+                    Some(check) => Value::Index(self.checked(position, extent, *check)),
+                    None if (0..extent).contains(&position) => Value::Index(position),
+                    None => {
+                        return Err(broken(format!("position {position} of {extent}, which nothing checks")));
+                    }
+                }
             }
             Expr::ToIndex(a) => Value::Index(self.value(a, thread, active)?.index()),
             Expr::Unary(op, dtype, a) => {

@@ -22,7 +22,8 @@ impl Axis {
 
 impl Kernel {
     /// A new axis at the position that `value`, an `I64`, says. Where that is not below the extent, the kernel
-    /// notes `check` and the value for whoever launched it, and goes on with the nearest position that is.
+    /// notes `check` and the value for whoever launched it, and goes on with the nearest position that is. Without a check the
+    /// value must always be below the extent: nothing looks.
     ///
     /// ```
     /// use lazuli_codegen::index::IndexExpr;
@@ -34,7 +35,7 @@ impl Kernel {
     /// let (input, index) = (kernel.add_input(DType::F32, 50), kernel.add_input(DType::I64, 1000));
     /// let output = kernel.add_output(DType::F32, 1000);
     /// let position = kernel.load(index, IndexExpr::axis(i), None);
-    /// let g = kernel.add_computed_axis(position, 50, false, 0);
+    /// let g = kernel.add_computed_axis(position, 50, false, Some(0));
     /// let x = kernel.load(input, IndexExpr::axis(g), None);
     /// kernel.store(output, IndexExpr::axis(i), x);
     /// assert!(kernel.verify().is_ok() && kernel.has_checks());
@@ -45,7 +46,7 @@ impl Kernel {
         value: ValueId,
         extent: u64,
         is_argument: bool,
-        check: u32,
+        check: Option<u32>,
     ) -> AxisId {
         self.add_axis(AxisKind::Computed { value, check }, extent, is_argument)
     }
@@ -58,9 +59,9 @@ impl Kernel {
         }
     }
 
-    /// Whether some position is computed, so that launches must provide a place for what is noted.
+    /// Whether some computed position is checked, so that launches must provide a place for what is noted.
     pub fn has_checks(&self) -> bool {
-        self.has_computed_axes()
+        self.axes.iter().any(|axis| matches!(axis.kind, AxisKind::Computed { check: Some(_), .. }))
             || self.values.iter().any(|value| matches!(value.op, ValueOp::Scatter { .. }))
     }
 

@@ -68,8 +68,8 @@ pub enum AxisKind {
     Computed {
         /// An `I64`.
         value: ValueId,
-        /// What is noted where the value is no position: this number, and the value.
-        check: u32,
+        /// What is noted where the value is no position: this number, and the value. None of a value that always is one.
+        check: Option<u32>,
     },
     /// No loop: there is one position, which the launch says; see [`Kernel::add_offset`].
     Offset {

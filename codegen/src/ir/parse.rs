@@ -136,7 +136,8 @@ impl Parser<'_, '_> {
             "computed" => {
                 self.text.expect("is")?;
                 let value = ValueId(self.value_number()?);
-                AxisKind::Computed { value, check: self.check()? }
+                let is_checked = self.text.is_at("check");
+                AxisKind::Computed { value, check: is_checked.then(|| self.check()).transpose()? }
             }
             _ => {
                 self.text.expect("number")?;

@@ -82,7 +82,11 @@ impl fmt::Display for Kernel {
                 AxisKind::Map => writeln!(f, "  map {name} < {extent}")?,
                 AxisKind::Reduce => writeln!(f, "  reduce {name} < {extent}")?,
                 AxisKind::Computed { value, check } => {
-                    writeln!(f, "  computed {name} < {extent} is v{} check {check}", value.0)?;
+                    write!(f, "  computed {name} < {extent} is v{}", value.0)?;
+                    match check {
+                        Some(check) => writeln!(f, " check {check}")?,
+                        None => writeln!(f)?,
+                    }
                 }
                 AxisKind::Offset { number } => writeln!(f, "  offset {name} < {extent} number {number}")?,
             }

@@ -99,7 +99,7 @@ impl Scatters {
     pub(super) fn bind_position(&self, emitter: &mut Emitter, at: impl Into<Definition>) -> Var {
         let position = Box::new(emitter.value(self.index));
         let extent = Box::new(emitter.extent(self.axis));
-        emitter.bind(at, INDEX, Expr::Checked { position, extent, check: self.check })
+        emitter.bind(at, INDEX, Expr::Checked { position, extent, check: Some(self.check) })
     }
 
     /// A launch of so many blocks for each row.

@@ -77,7 +77,7 @@ impl<'a> Lists<'a> {
     /// A number of a workspace that is a position below the extent.
     fn position(&self, from: Parameter, at: Expr, extent: Expr) -> Expr {
         let position = Box::new(Expr::element(from, at));
-        Expr::Checked { position, extent: Box::new(extent), check: self.scatters.check }
+        Expr::Checked { position, extent: Box::new(extent), check: Some(self.scatters.check) }
     }
 
     /// The function that makes them: a block has a part of a row's elements.

@@ -67,14 +67,14 @@ pub enum Expr {
         index: IndexExpr,
     },
     /// An I64 value as a position below the extent. Where it is none, it is noted with the number of the check,
-    /// and this is the nearest position that is one.
+    /// and this is the nearest position that is one. Without a check it always is one.
     Checked {
         /// The value.
         position: Box<Expr>,
         /// What it must be below.
         extent: Box<Expr>,
         /// The number.
-        check: u32,
+        check: Option<u32>,
     },
     /// An I64 value that an index holds, as an index.
     ToIndex(Box<Expr>),

@@ -386,7 +386,11 @@ impl Writer<'_> {
                 format!("random.{dtype}({}, {})", self.name(*seed), self.index(index))
             }
             Expr::Checked { position, extent, check } => {
-                format!("checked({}, {}, {check})", self.expr(position), self.expr(extent))
+                let (position, extent) = (self.expr(position), self.expr(extent));
+                match check {
+                    Some(check) => format!("checked({position}, {extent}, {check})"),
+                    None => format!("below({position}, {extent})"),
+                }
             }
             Expr::ToIndex(a) => self.call("to_index", &[a]),
             Expr::Unary(op, dtype, a) => self.call(&format!("{op}.{dtype}"), &[a]),

@@ -22,7 +22,7 @@ const PLACES: [&str; 9] = [
 /// Is given a place, then what is stored there.
 const STORES: [&str; 2] = ["lz_store_", "lz_stream_"];
 /// Lines of positions, lengths and what these are compared with.
-const INDICES: [&str; 8] = [
+const INDICES: [&str; 9] = [
     "for (",
     "if (",
     "} else if (",
@@ -30,6 +30,7 @@ const INDICES: [&str; 8] = [
     "idx ",
     "const unsigned char inside",
     "const mask inside",
+    "const mask_half inside",
     "lz_",
 ];
 

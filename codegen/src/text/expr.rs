@@ -127,8 +127,10 @@ impl Printer<'_> {
                 intrinsics::random_uniform(language, *dtype, &seed, &index, &mut self.helpers)
             }
             Expr::Checked { position, extent, check } => {
-                let (position, extent) = (self.expr(position), self.expr(extent));
-                intrinsics::checked_position(language, &position, &extent, *check, &mut self.helpers)
+                let position = self.expr(position);
+                let Some(check) = *check else { return position };
+                let extent = self.expr(extent);
+                intrinsics::checked_position(language, &position, &extent, check, &mut self.helpers)
             }
             Expr::ToIndex(a) => format!("({}){}", self.type_name(super::Type::Index), self.primary(a)),
             Expr::Sort { part, dtype, descending, operands } => {

@@ -65,7 +65,7 @@ fn a_core_stores_what_it_looks_up_for_several() {
         let (x, index) = (s.input([1 << 20, columns], DType::F32), s.input([(1 << 20) + 2, 1], DType::I64));
         let shape = [(1 << 20) + 2, columns];
         let index = s.expand(index, shape);
-        let found = s.op(Op::Gather { axis: 0 }, &[x, index], shape, DType::F32);
+        let found = s.op(Op::Gather { axis: 0, is_checked: true }, &[x, index], shape, DType::F32);
         let part = |s: &mut Sketch, from| s.slice(found, [from, 0], [1, 1], [1 << 20, columns]);
         let parts = [0, 1, 2].map(|from| part(&mut s, from));
         let sum = s.binary(BinaryOp::Add, parts[0], parts[1]);
@@ -197,7 +197,7 @@ fn a_core_looks_up_one_tensor_instead_of_several() {
         let (x, y) = (s.input([20_000], DType::F32), s.input([20_000], DType::F32));
         let index = s.input([200_000], DType::I64);
         let table = if operands == 2 { s.binary(BinaryOp::Div, x, y) } else { s.unary(UnaryOp::Neg, x) };
-        let found = s.op(Op::Gather { axis: 0 }, &[table, index], [200_000], DType::F32);
+        let found = s.op(Op::Gather { axis: 0, is_checked: true }, &[table, index], [200_000], DType::F32);
         let graph = s.outputs([found]);
         [TargetFigures::CPU, TargetFigures::CUDA].map(|figures| kernels(&graph, &figures))
     };
@@ -211,7 +211,7 @@ fn a_core_looks_up_what_windows_combine_before() {
         let mut s = Sketch::new();
         let (x, index) = (s.input([64, 1024], DType::F32), s.input([64, columns], DType::I64));
         let index = s.expand(index, [64, 56 * 56]);
-        let found = s.op(Op::Gather { axis: 1 }, &[x, index], [64, 56 * 56], DType::F32);
+        let found = s.op(Op::Gather { axis: 1, is_checked: true }, &[x, index], [64, 56 * 56], DType::F32);
         let image = s.reshape(found, [64, 56, 56]);
         let windows = s.window(image, 1, 2, 2);
         let windows = s.window(windows, 2, 2, 2);
@@ -340,7 +340,8 @@ fn elements_in_order_and_their_positions_are_of_one_sort() {
         [(Sorted::Values, DType::F32), (Sorted::Positions, DType::I64)].map(|(result, dtype)| {
             s.op(Op::Sort { axis: 1, extent: 5000, descending: true, result }, &[x], [4, 5000], dtype)
         });
-    let gathered = s.op(Op::Gather { axis: 1 }, &[weights, positions], [4, 5000], DType::F32);
+    let gathered =
+        s.op(Op::Gather { axis: 1, is_checked: true }, &[weights, positions], [4, 5000], DType::F32);
     let total = s.reduce(ReduceOp::Sum, gathered, [1]);
     let total = s.reshape(total, [4, 1]);
     let total = s.expand(total, [4, 5000]);

@@ -58,7 +58,7 @@ impl Site<'_> {
             (&Op::Scan { op, axis, reverse, exclusive }, [x]) => {
                 self.of_scan(op, x, axis as isize, (reverse, exclusive)).map(only)
             }
-            (&Op::Gather { axis }, [x, index]) => self.of_gather(x, index, axis).map(only),
+            (&Op::Gather { axis, .. }, [x, index]) => self.of_gather(x, index, axis).map(only),
             (&Op::Scatter { op, axis, .. }, [x, index]) => self.of_scatter(op, x, index, axis).map(only),
             (&Op::Sort { axis, extent, descending, result: Sorted::Values }, [x]) => {
                 let op = Op::Sort { axis, extent, descending, result: Sorted::Positions };
@@ -168,8 +168,9 @@ impl Site<'_> {
 
     fn of_scatter(&self, op: ReduceOp, x: &Tensor, index: &Tensor, axis: usize) -> Result<Tensor> {
         let (call, shape) = (self.call, &x.node.shape);
-        let gathered =
-            |from: &Tensor| call.record(Op::Gather { axis }, &[from, index], shape.clone(), from.node.dtype);
+        let gathered = |from: &Tensor| {
+            call.record(Op::Gather { axis, is_checked: true }, &[from, index], shape.clone(), from.node.dtype)
+        };
         let (g, y) = (gathered(self.cotangent)?, gathered(self.result)?);
         let extent = self.result.node.shape[axis];
         let sums = |of: &Tensor| scattered(call, ReduceOp::Sum, of, index, axis, extent);

@@ -3,9 +3,10 @@
 use super::pool::{PerAxis, Pool, avg_pool, gcd, last, max_pool, not_bool};
 use crate::tensor::arguments::call::Call;
 use crate::tensor::make::create::counting;
+use crate::tensor::position::gather::nearest;
+use crate::tensor::position::scatter::scattered;
 use crate::tensor::reduce::statistics::{along, widened};
-use crate::tensor::view::rearrange::interleaved;
-use crate::{Number, ReduceOp, Result, Shape, Tensor};
+use crate::{DType, Number, ReduceOp, Result, Shape, Tensor};
 
 macro_rules! adaptive_methods {
     ($($max:ident, $avg:ident = $n:literal;)*) => {
@@ -154,41 +155,19 @@ fn largest(call: Call, x: &Tensor, size: Vec<usize>) -> Result<Tensor> {
         let windows = windows_along(call, x, first, &size, least(x))?;
         let places = windows_along(call, &places(&extents), 0, &size, -1.0)?;
         let is_largest = windows.eq(apart(largest)).logical_and(places.ge(0));
-        let end = extents.iter().product::<usize>() as i64;
-        let taken = is_largest.where_(places, end).min(behind(size.len()));
-        Ok(vec![placed(call, g, taken, extents.clone())])
+        let end = extents.iter().product::<usize>();
+        let taken = is_largest.where_(places, end as i64).min(behind(size.len()));
+        // Of NaN alone no element is the largest.
+        let is_some = taken.lt(end as i64);
+        let [g, taken] = [is_some.where_(g, 0.0), is_some.where_(taken, 0)].map(|x| x.flatten(first..));
+        let sum = scattered(call, ReduceOp::Sum, &g, first, &taken, end)?;
+        Ok(vec![sum.reshape(x.node.shape.clone())])
     }))
 }
 
 /// What is no more than any element.
 pub(super) fn least(x: &Tensor) -> Number {
     Number::of(ReduceOp::Max.identity(x.node.dtype))
-}
-
-/// Elements in their places among so many; each is in one of the windows that its own is in.
-fn placed(call: Call, g: &Tensor, taken: Tensor, extents: Vec<usize>) -> Tensor {
-    let (first, size) = (g.node.shape.rank() - extents.len(), last_of(g, extents.len()));
-    let sum = || {
-        let windows = windows_along(call, g, first, &extents, 0.0)?;
-        let taken = windows_along(call, &taken, first, &extents, -1.0)?;
-        let own = extents.iter().fold(places(&extents), |places, _| places.unsqueeze(-1));
-        Ok(taken.eq(own).where_(windows, 0).sum(behind(extents.len())))
-    };
-    let sum = Tensor::or_invalid(sum());
-    call.derived(&sum, &[g, &taken], move |g, all| Ok(vec![found(call, g, all[2].clone(), size.clone())]))
-}
-
-/// The elements at some places, one of each window.
-fn found(call: Call, g: &Tensor, taken: Tensor, size: Vec<usize>) -> Tensor {
-    let (first, extents) = (g.node.shape.rank() - size.len(), last_of(g, size.len()));
-    let sum = || {
-        let windows = windows_along(call, g, first, &size, 0.0)?;
-        let places = windows_along(call, &places(&extents), 0, &size, -1.0)?;
-        let own = size.iter().fold(taken.clone(), |taken, _| taken.unsqueeze(-1));
-        Ok(places.eq(own).where_(windows, 0).sum(behind(size.len())))
-    };
-    let sum = Tensor::or_invalid(sum());
-    call.derived(&sum, &[g, &taken], move |g, all| Ok(vec![placed(call, g, all[2].clone(), extents.clone())]))
 }
 
 /// The extents of the last axes.
@@ -232,8 +211,7 @@ pub(super) fn windows_along(
     }
     for (d, &size) in size.iter().enumerate() {
         let axis = first + d;
-        let windows = interleaved(call, &elements, axis, size)?;
-        elements = windows.slice_step(axis as isize, None, None, extents[d] as isize);
+        elements = nearest(call, &elements, axis, &starts(extents[d], size).cast(DType::I64))?;
         let inside = counting(longest[d]).lt(lengths(extents[d], size).unsqueeze(1));
         let mut dims = vec![1; rank + longest.len()];
         (dims[axis], dims[rank + d]) = (size, longest[d]);
@@ -242,11 +220,15 @@ pub(super) fn windows_along(
     Ok(elements)
 }
 
-/// How many elements the windows have that divide an extent.
+/// Where the windows begin that divide an extent: whole numbers in `F64`, which vectors divide, and which have the right whole parts.
+fn starts(extent: usize, size: usize) -> Tensor {
+    (counting(size).cast(DType::F64) * extent as f64 / size as f64).floor()
+}
+
+/// How many elements they have.
 fn lengths(extent: usize, size: usize) -> Tensor {
-    let (windows, extent, size) = (counting(size), extent as i64, size as i64);
-    let end = ((&windows + 1) * extent + (size - 1)).floor_divide(size);
-    end - (windows * extent).floor_divide(size)
+    let ends = ((counting(size) + 1).cast(DType::F64) * extent as f64 / size as f64).ceil();
+    ends - starts(extent, size)
 }
 
 /// The length of the longest of the windows that divide an extent.

@@ -2,6 +2,7 @@
 
 use super::interpolate::adjoint::{inner, outer};
 use crate::tensor::arguments::call::Call;
+use crate::tensor::position::gather::{gathered, gathered_within};
 use crate::{DType, Result, Shape, Tensor};
 
 /// How [`Tensor::grid_sample`] reads: bilinear, 0 outside, and -1 and 1 the outer edges of the corner pixels, unless told
@@ -276,6 +277,9 @@ fn sampled(call: Call, image: &Tensor, grid: &Tensor, sample: GridSample) -> Res
     let pixels = image.reshape([batch, channels, whole]);
     // Half as wide where that holds them: twice as many in a vector, and converted from floats by one instruction.
     let integer = if whole <= i32::MAX as usize { DType::I32 } else { DType::I64 };
+    // The last pixel of an axis is no more than itself, as a float: what is clamped to it is within.
+    let are_exact = extents.iter().all(|&extent| extent <= 1 << f32::MANTISSA_DIGITS);
+    let gather = if are_exact { gathered_within } else { gathered };
     // The pixels at whole positions; 0 where there are none.
     let at = |places: &[&Tensor]| {
         let (mut index, mut inside): (Option<Tensor>, Option<Tensor>) = (None, None);
@@ -287,7 +291,8 @@ fn sampled(call: Call, image: &Tensor, grid: &Tensor, sample: GridSample) -> Res
             inside = Some(inside.map_or(is_in.clone(), |inside| is_in.logical_and(inside)));
         }
         let (Some(index), Some(inside)) = (index, inside) else { return pixels.clone() };
-        let read = pixels.gather(2, index.expand([batch, channels, count])).cast(compute);
+        let index = index.expand([batch, channels, count]);
+        let read = Tensor::or_invalid(gather(call, &pixels, 2, &index)).cast(compute);
         inside.where_(read, 0.0)
     };
     let read = match sample.reading {

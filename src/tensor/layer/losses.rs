@@ -379,7 +379,12 @@ impl ByLabels {
         let places = call.reshape(&labels, kept.clone())?;
         // Read, and checked, once a label, beside the sum over all classes.
         let x = call.cast(x, dtype.compute())?;
-        let chosen = call.record(Op::Gather { axis }, &[&x, &places], kept.clone(), dtype.compute())?;
+        let chosen = call.record(
+            Op::Gather { axis, is_checked: true },
+            &[&x, &places],
+            kept.clone(),
+            dtype.compute(),
+        )?;
         let chosen = call.reshape(&chosen, expected.clone())?;
         let losses = match normalise {
             false => call.unary(UnaryOp::Neg, &chosen)?,

@@ -259,6 +259,11 @@ pub(crate) fn looked_up(call: Call, x: &Tensor, index: &Tensor) -> Result<Tensor
     rows(call, &x.reshape([x.known()?.0.elements()]), index)
 }
 
+/// [`looked_up`] in one dimension, of positions that are within whatever the data are. May only be called while a call is composed.
+pub(super) fn looked_up_within(call: Call, x: &Tensor, index: &Tensor) -> Result<Tensor> {
+    Ok(gathered_within(call, x, 0, &index.ravel())?.reshape(index.known()?.0.clone()))
+}
+
 /// The entries of the table's first axis that an index of any shape names: the index's shape comes first.
 fn rows(call: Call, table: &Tensor, index: &Tensor) -> Result<Tensor> {
     needs_index(call, index)?;
@@ -269,20 +274,39 @@ fn rows(call: Call, table: &Tensor, index: &Tensor) -> Result<Tensor> {
 
 /// The positions of an axis that a 1-d index names.
 fn selected(call: Call, x: &Tensor, axis: usize, index: &Tensor) -> Result<Tensor> {
+    named(call, x, axis, index, true)
+}
+
+fn named(call: Call, x: &Tensor, axis: usize, index: &Tensor, is_checked: bool) -> Result<Tensor> {
     let mut extents = x.known()?.0.to_vec();
     extents[axis] = index.known()?.0.elements();
     let mut line = vec![1; extents.len()];
     line[axis] = extents[axis];
     let shape = Shape::from(extents);
     call.needs_addressable(&shape)?;
-    gathered(call, x, axis, &index.reshape(line).broadcast_to(shape))
+    recorded(call, x, axis, &index.reshape(line).broadcast_to(shape), is_checked)
+}
+
+/// The positions of an axis that are nearest to those that a 1-d index of integers names: all are some, and none is checked.
+pub(crate) fn nearest(call: Call, x: &Tensor, axis: usize, index: &Tensor) -> Result<Tensor> {
+    let last = x.known()?.0[axis] as i64 - 1;
+    named(call, x, axis, &index.clamp(0, last.max(0)), false)
 }
 
 /// The primitive: x has the index's shape but for the axis.
 pub(crate) fn gathered(call: Call, x: &Tensor, axis: usize, index: &Tensor) -> Result<Tensor> {
+    recorded(call, x, axis, index, true)
+}
+
+/// The same of an index that is within the axis whatever the data are: nothing checks it.
+pub(crate) fn gathered_within(call: Call, x: &Tensor, axis: usize, index: &Tensor) -> Result<Tensor> {
+    recorded(call, x, axis, index, false)
+}
+
+fn recorded(call: Call, x: &Tensor, axis: usize, index: &Tensor, is_checked: bool) -> Result<Tensor> {
     let ((shape, dtype), (at, _)) = (x.known()?, index.known()?);
     if shape[axis] == 0 && at.elements() > 0 {
         return call.fail(format!("axis {axis} of shape {shape} has no positions to read at"));
     }
-    call.record(Op::Gather { axis }, &[x, index], at.clone(), dtype)
+    call.record(Op::Gather { axis, is_checked }, &[x, index], at.clone(), dtype)
 }

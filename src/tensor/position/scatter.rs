@@ -539,7 +539,7 @@ fn scatter(call: Call, x: &Tensor, axis: isize, index: &Tensor, src: Operand) ->
 }
 
 /// The primitive: source and index have one shape.
-pub(super) fn scattered(
+pub(crate) fn scattered(
     call: Call,
     op: ReduceOp,
     src: &Tensor,

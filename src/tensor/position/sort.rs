@@ -1,7 +1,7 @@
 //! Rows in order, and what follows from it: the largest elements, medians. One kernel puts rows in order, with what
 //! is computed element by element before and after it; elements and positions come together.
 
-use super::gather::looked_up;
+use super::gather::{gathered_within, looked_up_within};
 use super::rows::Rows;
 use crate::graph::op::{Op, Sorted};
 use crate::tensor::arguments::axes::Axes;
@@ -246,7 +246,7 @@ impl Tensor {
             }
             let others = others.sort(0, false).0;
             let place = others.searchsorted(&x, false).minimum(count as i64 - 1);
-            Ok(looked_up(call, &others, &place)?.eq(&x))
+            Ok(looked_up_within(call, &others, &place)?.eq(&x))
         })
     }
 }
@@ -355,10 +355,11 @@ fn searched(call: Call, sequence: &Tensor, values: &Tensor, right: bool) -> Resu
     }
     // Binary search, all steps of one kernel.
     let element = |before: &Tensor| {
+        // From 0 on: what is before the first element is never looked at.
         let position = before.minimum(count as i64) - 1;
         match is_row {
-            true => looked_up(call, sequence, &position),
-            false => Ok(sequence.gather(-1, &position)),
+            true => looked_up_within(call, sequence, &position),
+            false => gathered_within(call, sequence, outer.len(), &position),
         }
     };
     let mut found = Tensor::zeros(shape.clone(), DType::I64);

@@ -94,7 +94,11 @@ impl Reader<'_, '_> {
             "checked" => self.inside(|reader| {
                 let (position, extent) = (operand(reader)?, next(reader)?);
                 reader.text.expect(",")?;
-                Ok(Expr::Checked { position, extent, check: reader.text.number()? })
+                Ok(Expr::Checked { position, extent, check: Some(reader.text.number()?) })
+            }),
+            "below" => self.inside(|reader| {
+                let (position, extent) = (operand(reader)?, next(reader)?);
+                Ok(Expr::Checked { position, extent, check: None })
             }),
             "brief_exp" => self.inside(|reader| operand(reader).map(Expr::BriefExp)),
             "zero_times" => {

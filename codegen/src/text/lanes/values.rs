@@ -286,9 +286,10 @@ impl Loop<'_, '_> {
     }
 
     /// Positions that each lane has computed, all of which are some.
-    pub(super) fn checked(&mut self, position: &Expr, extent: &Expr, check: u32) -> Option<Value> {
+    pub(super) fn checked(&mut self, position: &Expr, extent: &Expr, check: Option<u32>) -> Option<Value> {
         let position = self.value(position)?;
         let position = self.vector(position, Kind::I64);
+        let Some(check) = check else { return Some(Value::vector(position, Kind::I64)) };
         let (extent, count) = (self.printer.expr(extent), self.count());
         let helpers = &mut self.printer.helpers;
         let text = intrinsics::checked_positions((&position, count), &extent, check, helpers);

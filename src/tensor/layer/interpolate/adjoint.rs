@@ -3,10 +3,11 @@
 //! Along an axis, what is read at positions that are quotients of integers is read for neighbours, of which the first is at
 //! a quotient as well: going back is resizing the other way, from windows with a weight for each of their elements.
 
-use super::positions::{Positions, elements, whole_remainders};
+use super::computed::banded;
+use super::positions::{Positions, elements, numerators, whole_remainders};
 use crate::tensor::arguments::call::Call;
 use crate::tensor::make::create::counting;
-use crate::{Result, Shape, Tensor};
+use crate::{DType, Result, Shape, Tensor};
 
 /// How much an element counts by its distance from a position.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -77,15 +78,27 @@ pub(super) fn returned(
         reach => (1 - reach * unit, reach * unit - 1),
     };
     let count = (most - least) / step + 1;
+    let firsts = Positions { start: least - start + step - 1, step: unit, unit: step, size: extent };
+    if !firsts.are_regular() {
+        let [element, tap] = [extent, count as usize].map(|count| counting(count).cast(DType::F64));
+        // [count, extent]
+        let index = (numerators(firsts) / step as f64).floor() + tap.unsqueeze(1);
+        let behind = &index * step as f64 + start as f64 - &element * unit as f64;
+        let weight = match curve {
+            Curve::Nearest => behind.le(most as f64).cast(dtype),
+            _ => with_ends(curve, &(behind.cast(dtype) * (1.0 / unit as f64)), element),
+        };
+        let is_one = index.ge(0.0) & index.lt(size as f64);
+        return banded(call, g, axis, &index.cast(DType::I64), &is_one.where_(weight, 0.0));
+    }
     // The first of them has the index `(first + unit * element) / step`; where it is none of the axis, zeros are before it.
-    let first = least - start + step - 1;
+    let first = firsts.start;
     let before = (-first.div_euclid(step)).max(0);
     let first = first + before * step;
     let reach = ((extent as i64 - 1) * unit + first) / step + count;
     border[axis] = (before as isize, (reach - before - size as i64) as isize);
     let windows = g.pad(&border, 0).unfold(axis as isize, count as usize, 1);
-    let firsts = Positions { start: first, step: unit, unit: step, size: extent };
-    let windows = elements(call, &windows, axis, firsts, 0)?;
+    let windows = elements(call, &windows, axis, Positions { start: first, ..firsts }, 0)?;
     // [extent, count]
     let rest = whole_remainders(first, unit, step, extent)?;
     let behind = counting(count as usize) * step + (least + step - 1) - rest.unsqueeze(1);
@@ -96,14 +109,17 @@ pub(super) fn returned(
         return Ok(behind.le(most).reshape(along).where_(windows, 0).sum(-1));
     }
     let distance = behind.cast(dtype) * (1.0 / unit as f64);
-    let mut weight = curve.at(&distance);
-    // The first and the last element are what is beyond them as well.
-    for (end, side) in [(0, 1.0), (extent as i64 - 1, -1.0)] {
-        let beyond = (1..=curve.reach()).map(|far| curve.at(&(&distance + side * far as f64)));
-        let all = beyond.fold(weight.clone(), |sum, beyond| sum + beyond);
-        weight = counting(extent).unsqueeze(1).eq(end).where_(all, weight);
-    }
-    let weight = weight.reshape(along);
+    let weight = with_ends(curve, &distance, counting(extent).unsqueeze(1)).reshape(along);
     // What does not count may be infinite.
     Ok(weight.ne(0.0).where_(windows * &weight, 0).sum(-1))
+}
+
+/// How much elements count by their distance from positions: the first and the last one are what is beyond them as well.
+fn with_ends(curve: Curve, distance: &Tensor, element: Tensor) -> Tensor {
+    let last = element.node.shape.elements() as i64 - 1;
+    [(0, 1.0), (last, -1.0)].into_iter().fold(curve.at(distance), |weight, (end, side)| {
+        let beyond = (1..=curve.reach()).map(|far| curve.at(&(distance + side * far as f64)));
+        let all = beyond.fold(weight.clone(), |sum, beyond| sum + beyond);
+        element.eq(end).where_(all, weight)
+    })
 }

@@ -1,6 +1,7 @@
 //! Resizing that averages what a position stands for: the curve is as much wider as the result is smaller.
 
 use super::adjoint::Curve;
+use super::computed::banded;
 use crate::tensor::arguments::call::Call;
 use crate::tensor::make::create::counting;
 use crate::{DType, Result, Shape, Tensor};
@@ -30,20 +31,14 @@ pub(super) fn smoothed(
     let count = ((2.0 * support).ceil() as usize).clamp(1, extent);
     call.needs_addressable(&Shape::from([size, count]))?;
     let centre = (counting(size).cast(DType::F64) + 0.5) * step;
-    let bound = |side: f64| (&centre + (side * support + 0.5)).floor().clamp(0.0, extent as f64).unsqueeze(1);
+    let bound = |side: f64| (&centre + (side * support + 0.5)).floor().clamp(0.0, extent as f64);
     let (first, end) = (bound(-1.0), bound(1.0));
-    // [size, count]
-    let place = first + counting(count).cast(DType::F64);
-    let distance = (&place - centre.unsqueeze(1) + 0.5) / width;
+    // [count, size]
+    let place = first + counting(count).cast(DType::F64).unsqueeze(1);
+    let distance = (&place - &centre + 0.5) / width;
     let weight = place.lt(end).where_(at(curve, &distance.abs()), 0.0);
-    let weight = (&weight / weight.sum_keepdim(-1)).cast(dtype);
-    let index = place.clamp(0.0, extent as f64 - 1.0).cast(DType::I64);
-    let read = x.index_select(axis as isize, index.ravel()).unflatten(axis as isize, [size, count]);
-    let mut along = vec![1; shape.rank() + 1];
-    (along[axis], along[axis + 1]) = (size, count);
-    let weight = weight.reshape(along);
-    // What does not count may be infinite.
-    Ok(weight.ne(0.0).where_(read * &weight, 0.0).sum(axis + 1))
+    let weight = (&weight / weight.sum_keepdim(0)).cast(dtype);
+    banded(call, x, axis, &place.cast(DType::I64), &weight)
 }
 
 /// How much an element counts by its distance. Cubic is Keys' curve with a slope of -1/2, as PyTorch's and Pillow's here.

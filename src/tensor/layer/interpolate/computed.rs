@@ -1,40 +1,111 @@
-//! Positions of factors that are no small fractions: numbers, computed in `F64`, and the elements at their whole parts.
+//! Positions that are computed numbers: tables of the elements beside them and of their weights, one for each axis.
 
 use super::adjoint::{Curve, inner, outer};
+use super::positions::{Positions, numerators};
+use crate::tensor::arguments::call::Call;
 use crate::tensor::make::create::counting;
+use crate::tensor::position::gather::nearest;
 use crate::tensor::reduce::statistics::along;
 use crate::{DType, Result, Tensor};
 
 /// The axis at `size` positions, each `1 / factor` after the one before it; of nearest elements, those at `edge`, in parts of a
 /// position, from its beginning. May only be called while a call is composed.
 pub(super) fn scaled(
+    call: Call,
     x: &Tensor,
     axis: usize,
     size: usize,
     factor: f64,
     (curve, edge): (Curve, f64),
 ) -> Result<Tensor> {
-    let (shape, dtype) = x.known()?;
-    let last = shape[axis] as i64 - 1;
+    let last = x.known()?.0[axis] as f64 - 1.0;
     let number = counting(size).cast(DType::F64);
-    let at = |index: Tensor| x.index_select(axis as isize, index.cast(DType::I64).clamp(0, last));
+    let position = match curve {
+        Curve::Nearest => (number + edge) / factor,
+        Curve::Linear => ((number + 0.5) / factor - 0.5).clamp(0.0, last),
+        Curve::Cubic => (number + 0.5) / factor - 0.5,
+    };
+    let before = position.floor();
+    let far = position - &before;
+    between(call, x, axis, (&before.cast(DType::I64), &far), curve)
+}
+
+/// The axis at positions that are quotients of integers.
+pub(super) fn at_quotients(
+    call: Call,
+    x: &Tensor,
+    axis: usize,
+    positions: Positions,
+    curve: Curve,
+) -> Result<Tensor> {
+    let (shape, dtype) = x.known()?;
+    let unit = positions.unit as f64;
+    let numerators = match curve {
+        Curve::Linear => numerators(positions).clamp(0.0, (shape[axis] as f64 - 1.0) * unit),
+        Curve::Nearest | Curve::Cubic => numerators(positions),
+    };
+    let before = (&numerators / unit).floor();
+    let far = (numerators - &before * unit).cast(dtype) * (1.0 / unit);
+    between(call, x, axis, (&before.cast(DType::I64), &far), curve)
+}
+
+/// The axis at positions of which each lies so far behind an element, in parts of the distance to the next one.
+fn between(
+    call: Call,
+    x: &Tensor,
+    axis: usize,
+    (before, far): (&Tensor, &Tensor),
+    curve: Curve,
+) -> Result<Tensor> {
+    let (shape, dtype) = x.known()?;
+    let at = |offset: i64| nearest(call, x, axis, &(before + offset));
     if curve == Curve::Nearest {
-        return Ok(at(((number + edge) / factor).floor()));
+        return at(0);
     }
-    let position = (number + 0.5) / factor - 0.5;
-    let beside = |line: Tensor| line.cast(dtype).reshape(along(shape.rank(), axis, size));
-    if curve == Curve::Linear {
-        let position = position.clamp(0.0, last as f64);
-        let low = position.floor();
-        let weight = beside(&position - &low);
-        let [low, high] = [at(low), at(position.ceil())];
-        // An element alone may be infinite.
-        return Ok(weight.eq(0.0).where_(&low, &low * (1.0 - &weight) + high * &weight));
-    }
-    let base = position.floor();
-    let far = beside(position - &base);
+    let far = far.cast(dtype).reshape(along(shape.rank(), axis, before.known()?.0.elements()));
     let near = 1.0 - &far;
+    if curve == Curve::Linear {
+        let low = at(0)?;
+        // An element alone may be infinite.
+        return Ok(far.eq(0.0).where_(&low, &low * near + at(1)? * &far));
+    }
     let weights = [outer(&far), inner(&far), inner(&near), outer(&near)];
-    let parts = (-1..).zip(&weights).map(|(offset, weight)| at(&base + offset) * weight);
-    Ok(parts.reduce(|sum, part| sum + part).unwrap_or_else(|| x.clone()))
+    let term = |(offset, weight)| Ok(at(offset)? * weight);
+    summed((-1..).zip(&weights).map(term), x)
+}
+
+/// So many terms are spelled out, and more are a reduction.
+const MOST_TERMS: usize = 8;
+
+/// The axis as sums of a few of its elements: tables `[count, size]` say which, and how much each counts. Those that do not count
+/// are nowhere in the result, whatever they are.
+pub(super) fn banded(call: Call, x: &Tensor, axis: usize, index: &Tensor, weight: &Tensor) -> Result<Tensor> {
+    let (rank, table) = (x.known()?.0.rank(), index.known()?.0);
+    let (count, size) = (table[0], table[1]);
+    let counted = |element: Tensor, weight: Tensor| weight.ne(0.0).where_(element * &weight, 0.0);
+    if count > MOST_TERMS {
+        let all = nearest(call, x, axis, &index.ravel())?.unflatten(axis as isize, [count, size]);
+        let beside: Vec<usize> = (0..=rank)
+            .map(|own| {
+                if own == axis {
+                    count
+                } else if own == axis + 1 {
+                    size
+                } else {
+                    1
+                }
+            })
+            .collect();
+        return Ok(counted(all, weight.reshape(beside)).sum(axis as isize));
+    }
+    let term = |k: usize| {
+        let element = nearest(call, x, axis, &index.select(0, k as isize))?;
+        Ok(counted(element, weight.select(0, k as isize).reshape(along(rank, axis, size))))
+    };
+    summed((0..count).map(term), x)
+}
+
+fn summed(terms: impl Iterator<Item = Result<Tensor>>, none: &Tensor) -> Result<Tensor> {
+    let sum = terms.reduce(|sum, term| Ok(sum? + term?)).transpose()?;
+    Ok(sum.unwrap_or_else(|| none.clone()))
 }
