@@ -11,14 +11,14 @@ const MOST_AXES: usize = 8;
 const SHORTEST_LINE: u64 = 8;
 
 impl Kernel {
-    /// Puts reduced axes that some access divides into memory's order, if each access is a sum of the parts then. Before
+    /// Puts reduced axes into memory's order, those that some access divides in parts, if each access is a sum of them then. Before
     /// [`Kernel::merge_axes`], which makes few of many.
     pub fn order_rows(&mut self) {
-        let axes = self.axes_of_kind(AxisKind::Reduce);
-        let Some(&divided) = axes.iter().find(|&&axis| self.part(axis).is_some()) else { return };
-        let Some(row) = self.reduced_with(divided) else { return };
-        if let Some(ordered) = self.ordered(row) {
-            *self = ordered;
+        for axis in self.axes_of_kind(AxisKind::Reduce) {
+            if let Some(ordered) = self.reduced_with(axis).and_then(|row| self.ordered(row)) {
+                *self = ordered;
+                return;
+            }
         }
     }
 
@@ -32,8 +32,12 @@ impl Kernel {
             })
         };
         let row = reduced().find(|axes| axes.contains(&axis))?;
+        if row.len() == 1 && self.part(axis).is_none() {
+            return None;
+        }
         let is_other = |axes: &[AxisId]| axes != row && axes.iter().any(|axis| row.contains(axis));
-        let is_known = row.iter().all(|&axis| !self.axis(axis).is_argument);
+        // Parts of an argument are none.
+        let is_known = row.iter().all(|&axis| !self.axis(axis).is_argument || self.part(axis).is_none());
         let is_stored = self.stores.iter().any(|store| row.iter().any(|&axis| store.index.uses(axis)));
         (self.is_unordered(axis) && is_known && !is_stored && !reduced().any(is_other)).then(|| row.to_vec())
     }
@@ -100,7 +104,8 @@ impl Kernel {
         is_next.then(|| order.into_iter().map(|at| row[at]).collect())
     }
 
-    /// Numbers these axes after all others, in this order.
+    /// Numbers these axes after all others, in this order. An extent that is an argument stays one where its axis is the outermost of
+    /// them: positions are numbered with the others' extents.
     fn move_last(&mut self, order: &[AxisId]) {
         let others = (0..self.axes.len() as u32).map(AxisId).filter(|axis| !order.contains(axis));
         let all: Vec<AxisId> = others.chain(order.iter().copied()).collect();
@@ -109,7 +114,8 @@ impl Kernel {
         for (number, axis) in all.into_iter().enumerate() {
             numbers[axis.0 as usize] = AxisId(number as u32);
             let own = &old[axis.0 as usize];
-            self.add_axis(own.kind, own.extent, own.is_argument);
+            let is_outermost = !order[1..].contains(&axis);
+            self.add_axis(own.kind, own.extent, own.is_argument && is_outermost);
         }
         self.rename_axes(&|axis| numbers[axis.0 as usize]);
         for value in &mut self.values {
