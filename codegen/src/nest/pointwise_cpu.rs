@@ -208,7 +208,7 @@ impl<'k> Loops<'k, '_> {
     }
 }
 
-/// The axes with one last along which reductions read what is consecutive, if the innermost is too short for lanes.
+/// The axes with one last along which reductions read what is consecutive, if the innermost is too short for lanes or not that.
 fn consecutive_last(kernel: &Kernel, map: &[AxisId]) -> Option<Vec<AxisId>> {
     let &inner = map.last()?;
     let reduces = kernel.values.iter().any(|value| matches!(value.op, ValueOp::Reduce { .. }));
@@ -216,8 +216,38 @@ fn consecutive_last(kernel: &Kernel, map: &[AxisId]) -> Option<Vec<AxisId>> {
     let is_guard = |value: &&Value| matches!(value.op, ValueOp::InBounds(_));
     // What all results have in common may be guarded.
     let is_guarded = kernel.values.iter().filter(is_guard).any(|guard| guard.axes.iter().any(is_map));
-    let lanes = lanes_along(kernel).filter(|&lanes| lanes != inner && reduces && !is_guarded)?;
+    if !reduces || is_guarded {
+        return None;
+    }
+    let lanes = lanes_along(kernel).filter(|&lanes| lanes != inner).or_else(|| summed_along(kernel, map))?;
     Some(map.iter().copied().filter(|&axis| axis != lanes).chain([lanes]).collect())
+}
+
+/// Positions of a reduction whose reads outweigh that results are stored far from each other, at least.
+const MANY_POSITIONS: u64 = 8;
+
+/// The axis along which all that reductions read is consecutive, where it is far apart along the innermost one: a sum whose result
+/// is transposed.
+fn summed_along(kernel: &Kernel, map: &[AxisId]) -> Option<AxisId> {
+    let (inner, outer) = map.split_last()?;
+    let is_reduced = |axis: &&AxisId| kernel.axis(**axis).kind == AxisKind::Reduce;
+    let reads = kernel.values.iter().filter_map(|value| match &value.op {
+        ValueOp::Load { index, .. } if value.axes.iter().any(|axis| is_reduced(&axis)) => {
+            let positions =
+                value.axes.iter().filter(is_reduced).map(|&axis| kernel.axis(axis).extent).product();
+            Some((index, positions))
+        }
+        _ => None,
+    });
+    let reads: Vec<(&IndexExpr, u64)> = reads.collect();
+    let step = |index: &IndexExpr, axis: AxisId| index.coefficient(axis).map_or(0, i64::unsigned_abs);
+    let is_along = |axis: AxisId| {
+        reads.iter().all(|&(index, positions)| {
+            step(index, axis) == 1 && step(index, *inner) > SHORT_AXIS && positions >= MANY_POSITIONS
+        })
+    };
+    let is_long = |axis: AxisId| !kernel.axis(axis).is_argument && kernel.axis(axis).extent >= SHORT_AXIS;
+    outer.iter().copied().find(|&axis| !reads.is_empty() && is_long(axis) && is_along(axis))
 }
 
 /// Whether a row has something in common that is worth a loop for each row: a position that is looked up, or costly operations.
