@@ -366,7 +366,6 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 7] = [
     (
         "windows and results some positions apart",
         &[
-            "adaptive_max_pool3d_with_indices",
             "conv_transpose1d",
             "conv_transpose1d_with",
             "conv_transpose2d",

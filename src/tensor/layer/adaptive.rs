@@ -3,10 +3,10 @@
 use super::pool::{PerAxis, Pool, avg_pool, gcd, last, max_pool, not_bool};
 use crate::tensor::arguments::call::Call;
 use crate::tensor::make::create::counting;
-use crate::tensor::position::gather::nearest;
+use crate::tensor::position::gather::selected_within;
 use crate::tensor::position::scatter::scattered;
 use crate::tensor::reduce::statistics::{along, widened};
-use crate::{DType, Number, ReduceOp, Result, Shape, Tensor};
+use crate::{Number, ReduceOp, Result, Shape, Tensor};
 
 macro_rules! adaptive_methods {
     ($($max:ident, $avg:ident = $n:literal;)*) => {
@@ -211,7 +211,7 @@ pub(super) fn windows_along(
     }
     for (d, &size) in size.iter().enumerate() {
         let axis = first + d;
-        elements = nearest(call, &elements, axis, &starts(extents[d], size).cast(DType::I64))?;
+        elements = selected_within(call, &elements, axis, &starts(extents[d], size))?;
         let inside = counting(longest[d]).lt(lengths(extents[d], size).unsqueeze(1));
         let mut dims = vec![1; rank + longest.len()];
         (dims[axis], dims[rank + d]) = (size, longest[d]);
@@ -220,14 +220,14 @@ pub(super) fn windows_along(
     Ok(elements)
 }
 
-/// Where the windows begin that divide an extent: whole numbers in `F64`, which vectors divide, and which have the right whole parts.
+/// Where the windows begin that divide an extent.
 fn starts(extent: usize, size: usize) -> Tensor {
-    (counting(size).cast(DType::F64) * extent as f64 / size as f64).floor()
+    (counting(size) * extent as i64).floor_divide(size as i64)
 }
 
 /// How many elements they have.
 fn lengths(extent: usize, size: usize) -> Tensor {
-    let ends = ((counting(size) + 1).cast(DType::F64) * extent as f64 / size as f64).ceil();
+    let ends = ((counting(size) + 1) * extent as i64 + (size as i64 - 1)).floor_divide(size as i64);
     ends - starts(extent, size)
 }
 

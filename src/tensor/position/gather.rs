@@ -290,7 +290,12 @@ fn named(call: Call, x: &Tensor, axis: usize, index: &Tensor, is_checked: bool) 
 /// The positions of an axis that are nearest to those that a 1-d index of integers names: all are some, and none is checked.
 pub(crate) fn nearest(call: Call, x: &Tensor, axis: usize, index: &Tensor) -> Result<Tensor> {
     let last = x.known()?.0[axis] as i64 - 1;
-    named(call, x, axis, &index.clamp(0, last.max(0)), false)
+    selected_within(call, x, axis, &index.clamp(0, last.max(0)))
+}
+
+/// The positions of an axis that a 1-d index names, which is within whatever the data are: nothing checks it.
+pub(crate) fn selected_within(call: Call, x: &Tensor, axis: usize, index: &Tensor) -> Result<Tensor> {
+    named(call, x, axis, index, false)
 }
 
 /// The primitive: x has the index's shape but for the axis.
