@@ -1,10 +1,7 @@
 //! Loop unrolling, of a kernel's axes: what stood in several steps of a loop is side by side in one.
 
-use smallvec::SmallVec;
-
 use super::{AxisKind, Kernel, Numbered, Value, ValueId, ValueOp};
-use crate::index::{Atom, AxisId, Bound, BoundTruth, IndexExpr};
-use crate::{DType, Scalar};
+use crate::index::{Atom, AxisId, IndexExpr};
 
 /// More values of an unrolled loop are too much text.
 const MOST_VALUES: usize = 512;
@@ -81,7 +78,7 @@ impl Kernel {
                         *id = of[step as usize % of.len()];
                     }
                 }
-                decided(&mut result, op, value.dtype)
+                result.decided(op, value.dtype)
             });
             let own = own.collect();
             steps.push(own);
@@ -156,47 +153,5 @@ impl Kernel {
         while let Some(axis) = self.stacked_axis(false) {
             *self = self.unrolled(axis, self.axis(axis).extent);
         }
-    }
-}
-
-/// Adds an operation whose condition may be known by now.
-fn decided(kernel: &mut Numbered, op: ValueOp, dtype: DType) -> ValueId {
-    let truth = |kernel: &Numbered, id: ValueId| match kernel.kernel.value(id).op {
-        ValueOp::Literal(scalar) => Some(scalar.as_f64() != 0.0),
-        _ => None,
-    };
-    match op {
-        ValueOp::InBounds(bounds) => {
-            let ranges = kernel.kernel.ranges();
-            let truths: Vec<BoundTruth> = bounds.iter().map(|bound| bound.simplify(&ranges)).collect();
-            let is_never = truths.contains(&BoundTruth::Never);
-            let open: SmallVec<[Bound; 2]> = truths
-                .into_iter()
-                .filter_map(|truth| match truth {
-                    BoundTruth::Depends(bound) => Some(bound),
-                    BoundTruth::Always | BoundTruth::Never => None,
-                })
-                .collect();
-            match is_never || open.is_empty() {
-                true => kernel.add(ValueOp::Literal(Scalar::from_bool(!is_never)), DType::Bool),
-                false => kernel.add(ValueOp::InBounds(open), dtype),
-            }
-        }
-        ValueOp::Load { buffer, index, guard: Some(guard) } => match truth(kernel, guard) {
-            Some(true) => kernel.add(ValueOp::Load { buffer, index, guard: None }, dtype),
-            Some(false) => kernel.add(ValueOp::Literal(Scalar::from_i64(dtype, 0)), dtype),
-            None => kernel.add(ValueOp::Load { buffer, index, guard: Some(guard) }, dtype),
-        },
-        ValueOp::Select(condition, a, b) => match truth(kernel, condition) {
-            Some(holds) => {
-                if holds {
-                    a
-                } else {
-                    b
-                }
-            }
-            None => kernel.add(ValueOp::Select(condition, a, b), dtype),
-        },
-        op => kernel.add(op, dtype),
     }
 }

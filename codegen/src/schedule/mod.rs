@@ -27,6 +27,7 @@ mod scans;
 mod scatter;
 pub mod share;
 mod shared_parts;
+mod shifted;
 mod sliding;
 mod sort;
 mod tensor_map;

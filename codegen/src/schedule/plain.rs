@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use super::shifted::from_first;
 use super::{Schedule, cooperative};
 use crate::ir::{AxisKind, Kernel, Numbered, ValueId, ValueOp};
 use crate::{BinaryOp, ReduceOp, Refusal, Scalar, UnaryOp};
@@ -15,7 +16,7 @@ use crate::{BinaryOp, ReduceOp, Refusal, Scalar, UnaryOp};
 /// # Errors
 /// If the kernel's reductions cannot run together.
 pub(crate) fn for_schedule<'k>(kernel: &'k Kernel, schedule: &Schedule) -> Result<Cow<'k, Kernel>, Refusal> {
-    match schedule {
+    let plain = match schedule {
         Schedule::Rows(rows) if rows.persistent > 0 => in_plain_passes(kernel, |_| true),
         Schedule::Rows(rows) if !rows.online => in_plain_passes(kernel, |op| op == ReduceOp::SumExp),
         Schedule::Columns(columns) if columns.shares_all => {
@@ -34,7 +35,13 @@ pub(crate) fn for_schedule<'k>(kernel: &'k Kernel, schedule: &Schedule) -> Resul
         | Schedule::Rows(_)
         | Schedule::Columns(_)
         | Schedule::Product(_) => in_plain_passes(kernel, |_| false),
-    }
+    };
+    // A second pass sees how far the mean is off itself.
+    let plain = plain?;
+    Ok(match from_first(&plain) {
+        Some(shifted) => Cow::Owned(shifted),
+        None => plain,
+    })
 }
 
 /// The kernel with every reduction of several parts replaced that threads share and that `replaces`, and sums of

@@ -65,7 +65,7 @@ impl<'k> CpuColumns<'k> {
             known[number] = match &value.op {
                 _ if !is_of_column => None,
                 ValueOp::Reduce { .. } => done.contains(&id).then(|| (new.contains(&id), 0.0)),
-                ValueOp::Literal(_) | ValueOp::Argument(_) => Some((is_first, 0.0)),
+                ValueOp::Literal(_) | ValueOp::Argument(_) | ValueOp::Position(_) => Some((is_first, 0.0)),
                 ValueOp::Load { index, guard: None, .. } => {
                     kernel.computed_axes(index).is_empty().then_some((is_first, 0.0))
                 }

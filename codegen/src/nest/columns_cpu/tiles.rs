@@ -79,6 +79,7 @@ impl<'k> CpuColumns<'k> {
             let dtype = kernel.buffers[buffer.index()].dtype;
             staged.insert(id, Staged { array, dtype, slot: Some(self.slot_at(flat)) });
         }
+        self.find_firsts(&mut staged, &copies);
         for (array, index, buffer, axes) in copies {
             if let Some(turning) = self.turning(array, index, buffer, &axes) {
                 emitter.push(Stmt::Turn(Box::new(turning)));
@@ -91,6 +92,30 @@ impl<'k> CpuColumns<'k> {
             });
         }
         emitter.staged = staged;
+    }
+
+    /// The first elements of rows are in their tiles, too.
+    fn find_firsts(
+        &self,
+        staged: &mut FxHashMap<ValueId, Staged>,
+        copies: &[(Var, &'k IndexExpr, BufferId, Vec<AxisId>)],
+    ) {
+        let ranges = self.kernel.ranges();
+        let first = |index: &IndexExpr, axes: &[AxisId]| {
+            let zero = IndexExpr::constant(0);
+            axes.iter().fold(index.clone(), |index, &axis| index.substitute(axis, &zero, &ranges))
+        };
+        for (number, value) in self.kernel.values.iter().enumerate() {
+            let ValueOp::Load { buffer, index, guard: None } = &value.op else { continue };
+            let is_first = |(_, own, from, axes): &&(Var, &'k IndexExpr, BufferId, Vec<AxisId>)| {
+                from == buffer && first(own, axes) == *index
+            };
+            if let Some((array, ..)) = copies.iter().find(is_first) {
+                let dtype = self.kernel.buffers[buffer.index()].dtype;
+                let slot = Some(self.slot_at(Expr::Int(0)));
+                staged.entry(ValueId(number as u32)).or_insert(Staged { array: *array, dtype, slot });
+            }
+        }
     }
 
     /// A tile of rows whose elements are neighbours, where turning them in registers is faster than elements one by one.
