@@ -73,7 +73,7 @@ pub fn pieces(tensors: &[Tensor]) -> Vec<Piece<'_>> {
     let recording = build(tensors);
     let settings = || settings::of(Device::cpu(), Fusion::On);
     let mut pieces: Vec<Piece> = vec![
-        ("the key of what was recorded", Box::new(|| drop(std::hint::black_box(build_key(tensors))))),
+        ("the key of what was recorded", Box::new(|| drop(std::hint::black_box(build_key(tensors, 0))))),
         ("the same as a graph", Box::new(|| drop(std::hint::black_box(build(tensors))))),
         (
             "settings of the device",

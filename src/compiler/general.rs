@@ -84,7 +84,7 @@ mod tests {
     fn serves(first: Tensor, other: Tensor) -> bool {
         let graph = |of: &Tensor| build(std::slice::from_ref(of)).map(|recording| recording.graph);
         plan_to_run(&graph(&first).unwrap(), C).unwrap();
-        let keys = build_key(std::slice::from_ref(&other)).unwrap().graph;
+        let keys = build_key(std::slice::from_ref(&other), 0).unwrap().graph;
         let Some(found) = known_or_general(&keys, C, &|| graph(&other)) else { return false };
         let made = plan_to_run(&graph(&other).unwrap(), C).unwrap();
         assert_eq!(found.values, made.values);

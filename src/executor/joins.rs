@@ -19,7 +19,11 @@ pub(super) fn is_join(tensor: &Tensor) -> bool {
 }
 
 /// Carries a join out, for whose parts nothing is to be copied any more.
-pub(super) fn carry_out(join: &Tensor, evaluate: &dyn Fn(Device, &[Tensor]) -> Result<()>) -> Result<()> {
+pub(super) fn carry_out(
+    join: &Tensor,
+    purpose: Purpose,
+    evaluate: &dyn Fn(Device, &[Tensor]) -> Result<()>,
+) -> Result<()> {
     let (axis, parts) = match &*join.node.state() {
         State::Recorded(Recipe::Join { axis }, sources) => (*axis, sources.clone()),
         // Another thread has done so.
@@ -48,7 +52,7 @@ pub(super) fn carry_out(join: &Tensor, evaluate: &dyn Fn(Device, &[Tensor]) -> R
     let rows = shape[..axis].iter().product();
     let joined =
         backend.join(&Join { rows, pieces }).map_err(|error| error.of_operation(origin, *location))?;
-    settle(join, joined, Purpose::Values, &Reads::of(&bases));
+    settle(join, joined, purpose, &Reads::of(&bases));
     Ok(())
 }
 

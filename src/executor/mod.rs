@@ -22,6 +22,7 @@ pub(crate) mod trial;
 
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use donation::{Claim, Offer};
@@ -39,7 +40,7 @@ use crate::graph::hash::Keys;
 use crate::interpreter;
 use crate::recording::build::{Recording, build};
 use crate::recording::key::build_key;
-use crate::recording::{State, Tensor, TensorNode};
+use crate::recording::{Past, State, Tensor, TensorNode};
 use crate::runtime::backend::Backend;
 use crate::runtime::buffer::{Buffer, Buffers};
 use crate::runtime::device::Device;
@@ -70,7 +71,7 @@ fn evaluate_for(tensors: &[Tensor], fusion: Fusion, purpose: Purpose) -> Result<
     }
     if tensors.windows(2).any(|pair| device_of(&pair[0]) != device_of(&pair[1])) {
         // What one device computes for another is there for its own plan too.
-        carry_out_pending(tensors, fusion)?;
+        carry_out_pending(tensors, fusion, purpose, next_evaluation())?;
     }
     evaluate_each_on_its_own(tensors, fusion, purpose)
 }
@@ -93,16 +94,20 @@ fn evaluate_each_on_its_own(tensors: &[Tensor], fusion: Fusion, purpose: Purpose
 /// Computes and copies what comes from other devices, what is joined by copies, what is added up term by term, and what a library
 /// makes. All that can be is
 /// under way before anything is copied: a copy to the host waits.
-pub(crate) fn carry_out_pending(tensors: &[Tensor], fusion: Fusion) -> Result<()> {
-    let rounds = pending(tensors);
+fn carry_out_pending(tensors: &[Tensor], fusion: Fusion, purpose: Purpose, evaluation: u64) -> Result<()> {
+    let (rounds, generation) = pending_of(tensors);
+    let purpose = match purpose {
+        Purpose::OnTheWay { .. } => purpose,
+        Purpose::Values | Purpose::Data => Purpose::OnTheWay { generation, evaluation },
+    };
     let mut shared = routines::shared(tensors, &rounds).into_iter();
     for round in rounds {
         let (routines, copies): (Vec<Tensor>, Vec<Tensor>) =
             round.into_iter().partition(routines::is_routine);
         let (joins, copies): (Vec<Tensor>, Vec<Tensor>) = copies.into_iter().partition(joins::is_join);
         let (totals, transfers): (Vec<Tensor>, Vec<Tensor>) = copies.into_iter().partition(totals::is_total);
-        let evaluate = |tensors: &[Tensor]| evaluate_each_on_its_own(tensors, fusion, Purpose::Values);
-        routines::carry_out(&routines, shared.next().unwrap_or_default(), &evaluate)?;
+        let evaluate = |tensors: &[Tensor]| evaluate_each_on_its_own(tensors, fusion, purpose);
+        routines::carry_out(&routines, shared.next().unwrap_or_default(), purpose, &evaluate)?;
         let mut sources = Vec::with_capacity(transfers.len());
         for transfer in &transfers {
             let source = source_of(transfer)?;
@@ -111,10 +116,10 @@ pub(crate) fn carry_out_pending(tensors: &[Tensor], fusion: Fusion) -> Result<()
             }
         }
         evaluate(&sources)?;
-        transfers.iter().try_for_each(copy)?;
-        let evaluate = |device: Device, parts: &[Tensor]| evaluate_on(device, parts, fusion, Purpose::Values);
-        joins.iter().try_for_each(|join| joins::carry_out(join, &evaluate))?;
-        totals.iter().try_for_each(|total| totals::carry_out(total, &evaluate))?;
+        transfers.iter().try_for_each(|transfer| copy(transfer, purpose))?;
+        let evaluate = |device: Device, parts: &[Tensor]| evaluate_on(device, parts, fusion, purpose);
+        joins.iter().try_for_each(|join| joins::carry_out(join, purpose, &evaluate))?;
+        totals.iter().try_for_each(|total| totals::carry_out(total, purpose, &evaluate))?;
     }
     Ok(())
 }
@@ -122,13 +127,25 @@ pub(crate) fn carry_out_pending(tensors: &[Tensor], fusion: Fusion) -> Result<()
 /// Transfers between devices, joins by copies and routines of a library in the tensors' histories: first those that need no
 /// other, then those that need these, and so on.
 pub(crate) fn pending(tensors: &[Tensor]) -> Vec<Vec<Tensor>> {
+    pending_of(tensors).0
+}
+
+/// The same with the most generations of computed tensors that lie behind what they begin from.
+fn pending_of(tensors: &[Tensor]) -> (Vec<Vec<Tensor>>, u32) {
+    let mut generation = 0;
     let mut rounds: Vec<Vec<Tensor>> = Vec::new();
     // In which round each can be used.
     let mut seen: FxHashMap<*const TensorNode, usize> = FxHashMap::default();
     // A tensor is entered, then left when all its sources were.
     let mut stack: Vec<(Tensor, bool)> = tensors.iter().map(|tensor| (tensor.clone(), false)).collect();
     while let Some((tensor, leave)) = stack.pop() {
-        let State::Recorded(recipe, sources) = tensor.node.state().clone() else { continue };
+        let (recipe, sources) = match &*tensor.node.state() {
+            State::Recorded(recipe, sources) => (recipe.clone(), sources.clone()),
+            state => {
+                generation = generation.max(Past::generation(state.past()));
+                continue;
+            }
+        };
         let address = Arc::as_ptr(&tensor.node);
         if leave {
             let ready = |source: &Tensor| seen.get(&Arc::as_ptr(&source.node)).copied();
@@ -147,7 +164,7 @@ pub(crate) fn pending(tensors: &[Tensor]) -> Vec<Vec<Tensor>> {
             stack.extend(sources.into_iter().map(|source| (source, false)));
         }
     }
-    rounds
+    (rounds, generation)
 }
 
 /// What a transfer copies; itself where another thread has done so.
@@ -162,7 +179,7 @@ fn source_of(transfer: &Tensor) -> Result<Tensor> {
 }
 
 /// Carries a transfer out, whose source is computed.
-fn copy(transfer: &Tensor) -> Result<()> {
+fn copy(transfer: &Tensor, purpose: Purpose) -> Result<()> {
     let source = source_of(transfer)?;
     let node = &transfer.node;
     if Arc::ptr_eq(&source.node, node) {
@@ -171,7 +188,7 @@ fn copy(transfer: &Tensor) -> Result<()> {
     let buffer = source.buffer()?;
     let imported = Backend::open(node.device.unwrap_or_default())?.import(&buffer);
     let imported = imported.map_err(|error| error.of_operation(node.origin, node.location))?;
-    settle(transfer, imported, Purpose::Values, &Reads::of(&[source]));
+    settle(transfer, imported, purpose, &Reads::of(&[source]));
     Ok(())
 }
 
@@ -192,15 +209,25 @@ fn kept(device: Device, tensors: &[Tensor], recording: &Recording<Keys>) -> Vec<
     History::of(tensors).kept(is_again, fits, settle::handles_in_pasts)
 }
 
+/// What an evaluation is told from others by: it asks what these have computed, and what it shares itself is known beforehand.
+fn next_evaluation() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
+}
+
 fn evaluate_on(device: Device, tensors: &[Tensor], fusion: Fusion, purpose: Purpose) -> Result<()> {
-    let mut recording = build_key(tensors)?;
+    let evaluation = match purpose {
+        Purpose::OnTheWay { evaluation, .. } => evaluation,
+        Purpose::Values | Purpose::Data => next_evaluation(),
+    };
+    let mut recording = build_key(tensors, evaluation)?;
     if recording.inputs.iter().any(Option::is_none) {
         let again = std::mem::take(&mut recording.again);
-        carry_out_pending(tensors, fusion)?;
+        carry_out_pending(tensors, fusion, purpose, evaluation)?;
         if tensors.iter().all(Tensor::is_evaluated) {
             return Ok(());
         }
-        recording = Recording { again, ..build_key(tensors)? };
+        recording = Recording { again, ..build_key(tensors, evaluation)? };
     }
     stats::add(stats::Counter::Evaluations);
     let _range = range(|| match tensors.first() {
@@ -208,17 +235,19 @@ fn evaluate_on(device: Device, tensors: &[Tensor], fusion: Fusion, purpose: Purp
         None => "evaluate".to_owned(),
     });
     let kept = kept(device, tensors, &recording);
-    let purposes = |number: usize| if number < tensors.len() { purpose } else { Purpose::Values };
+    // What is kept is no data.
+    let besides = if purpose == Purpose::Data { Purpose::Values } else { purpose };
+    let purposes = |number: usize| if number < tensors.len() { purpose } else { besides };
     let mut result = match kept.is_empty() {
         true => compute(device, tensors, recording, fusion, &purposes),
         false => {
             let all = [tensors, &kept].concat();
-            compute(device, &all, build_key(&all)?, fusion, &purposes)
+            compute(device, &all, build_key(&all, evaluation)?, fusion, &purposes)
         }
     };
     // Without room for what is kept, it is computed anew.
     if matches!(result, Err(Error::OutOfMemory { .. })) && (settle::forget_all() || !kept.is_empty()) {
-        result = compute(device, tensors, build_key(tensors)?, fusion, &purposes);
+        result = compute(device, tensors, build_key(tensors, evaluation)?, fusion, &purposes);
     }
     result
 }

@@ -25,6 +25,7 @@ pub(super) fn is_routine(tensor: &Tensor) -> bool {
 pub(super) fn carry_out(
     routines: &[Tensor],
     shared: Vec<Tensor>,
+    purpose: Purpose,
     evaluate: &dyn Fn(&[Tensor]) -> Result<()>,
 ) -> Result<()> {
     let sources = |routine: &Tensor| match &*routine.node.state() {
@@ -40,11 +41,11 @@ pub(super) fn carry_out(
     }
     routines.iter().try_for_each(|routine| {
         let node = &routine.node;
-        make(routine).map_err(|error| error.of_operation(node.origin, node.location))
+        make(routine, purpose).map_err(|error| error.of_operation(node.origin, node.location))
     })
 }
 
-fn make(tensor: &Tensor) -> Result<()> {
+fn make(tensor: &Tensor, purpose: Purpose) -> Result<()> {
     let State::Recorded(Recipe::Routine { invocation, number, .. }, sources) = tensor.node.state().clone()
     else {
         return Ok(());
@@ -55,7 +56,7 @@ fn make(tensor: &Tensor) -> Result<()> {
         let sources = sources.iter().map(source).collect::<Result<SmallVec<[Source; 2]>>>()?;
         carried_out(&invocation, tensor.node.dtype, &sources)
     });
-    settle(tensor, made?, Purpose::Values, &Reads::of(&sources));
+    settle(tensor, made?, purpose, &Reads::of(&sources));
     Ok(())
 }
 

@@ -19,7 +19,7 @@ use crate::runtime::buffer::Buffer;
 
 /// Computed tensors with histories that follow from each other: a loop lets go of what is longer ago.
 const MOST_GENERATIONS: u32 = 8;
-/// Computed tensors with histories.
+/// About how many computed tensors have histories, besides those that were computed on the way to them.
 const MOST_PASTS: usize = 1024;
 /// Bytes of values that only histories of computed tensors hold.
 const MOST_BYTES: usize = 256 << 20;
@@ -29,8 +29,10 @@ const MOST_SEARCHED: usize = 16;
 /// What tensors are computed for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
-    /// Their values are wanted, or those of what follows from them.
+    /// Their values are wanted.
     Values,
+    /// Their values are wanted for others that the same evaluation computes, which begins from tensors of this generation.
+    OnTheWay { generation: u32, evaluation: u64 },
     /// They become data.
     Data,
 }
@@ -70,12 +72,16 @@ pub(super) fn settle(tensor: &Tensor, buffer: Buffer, purpose: Purpose, reads: &
     let node = &tensor.node;
     buffer.hold(node.origin, node.location);
     let own = place(&buffer);
-    let is_old = reads.generation >= MOST_GENERATIONS;
-    let generation = if is_old { 1 } else { reads.generation + 1 };
+    let generation = match purpose {
+        // However many follow from each other, they were recorded before any of them was computed: no loop makes more of them.
+        Purpose::OnTheWay { generation, .. } => generation.max(1),
+        Purpose::Values if reads.generation >= MOST_GENERATIONS => younger(tensor),
+        Purpose::Values | Purpose::Data => reads.generation + 1,
+    };
     let mut state = node.state();
     let (past, sources) = match &mut *state {
         State::Recorded(recipe, sources)
-            if purpose == Purpose::Values && node.dtype.is_float() && !sources.is_empty() =>
+            if purpose != Purpose::Data && node.dtype.is_float() && !sources.is_empty() =>
         {
             let recipe = std::mem::replace(recipe, Recipe::StepValue);
             let sources = std::mem::take(sources);
@@ -92,11 +98,14 @@ pub(super) fn settle(tensor: &Tensor, buffer: Buffer, purpose: Purpose, reads: &
     // After the lock is released: the history may be long.
     drop(sources);
     if is_kept {
-        if is_old {
-            tensor.computed_behind().iter().for_each(Tensor::forget);
-        }
-        Pasts::add(tensor, reads.buffers.iter().copied().chain([own]));
+        Pasts::add(tensor, purpose == Purpose::Values, reads.buffers.iter().copied().chain([own]));
     }
+}
+
+/// Lets go of the histories behind a tensor; its generation.
+fn younger(tensor: &Tensor) -> u32 {
+    tensor.computed_behind().iter().for_each(Tensor::forget);
+    1
 }
 
 /// A computed tensor becomes data.
@@ -110,14 +119,20 @@ pub(super) fn become_data(tensor: &Tensor) {
 
 /// Computed tensors that may have histories, in the order of their evaluations.
 struct Pasts {
-    tensors: VecDeque<Weak<TensorNode>>,
-    /// How many there may be before those are looked for that are gone.
+    tensors: VecDeque<Entry>,
+    /// How many there may be before those are looked for that are gone, or too many.
     room: usize,
     /// Bytes that evaluations may still read and write before it is looked for how many bytes are held.
     room_bytes: usize,
     /// Where those are that were counted since it was last looked for any, and how many bytes they have: memory that was given back
     /// may have become larger values.
     counted: FxHashSet<(usize, usize)>,
+}
+
+struct Entry {
+    tensor: Weak<TensorNode>,
+    /// Whether it is not on the way to others alone.
+    is_asked: bool,
 }
 
 static PASTS: Mutex<Pasts> = Mutex::new(Pasts {
@@ -128,9 +143,9 @@ static PASTS: Mutex<Pasts> = Mutex::new(Pasts {
 });
 
 impl Pasts {
-    fn add(tensor: &Tensor, values: impl Iterator<Item = (usize, usize)>) {
+    fn add(tensor: &Tensor, is_asked: bool, values: impl Iterator<Item = (usize, usize)>) {
         let mut pasts = PASTS.lock().unwrap_or_else(PoisonError::into_inner);
-        pasts.tensors.push_back(Arc::downgrade(&tensor.node));
+        pasts.tensors.push_back(Entry { tensor: Arc::downgrade(&tensor.node), is_asked });
         // What each step of a loop reads is held once.
         let bytes: usize = values.filter(|value| pasts.counted.insert(*value)).map(|(_, bytes)| bytes).sum();
         let is_full = pasts.tensors.len() > pasts.room;
@@ -140,24 +155,31 @@ impl Pasts {
             return;
         }
         pasts.counted.clear();
-        pasts.tensors.retain(|tensor| tensor.strong_count() > 0);
-        let surplus = pasts.tensors.len().saturating_sub(MOST_PASTS);
-        let oldest: Vec<_> = pasts.tensors.drain(..if surplus > 0 { MOST_PASTS / 4 } else { 0 }).collect();
-        pasts.room = (pasts.tensors.len() * 2).clamp(MOST_PASTS / 16, MOST_PASTS);
+        pasts.tensors.retain(|entry| entry.tensor.strong_count() > 0);
+        pasts.room = (pasts.tensors.len() * 5 / 4).max(MOST_PASTS / 16);
+        let asked = pasts.tensors.iter().filter(|entry| entry.is_asked).count();
+        let most = if asked > MOST_PASTS { MOST_PASTS * 3 / 4 } else { asked };
+        let oldest = pasts.tensors.iter().scan(asked, |left, entry| {
+            let is_surplus = *left > most;
+            *left -= usize::from(entry.is_asked && is_surplus);
+            Some(is_surplus)
+        });
+        let oldest = oldest.take_while(|&is_surplus| is_surplus).count();
+        let oldest: Vec<Entry> = pasts.tensors.drain(..oldest).collect();
         drop(pasts);
-        alive(&oldest).iter().for_each(Tensor::forget);
+        alive(oldest.iter()).iter().for_each(Tensor::forget);
         if is_heavy {
             lighten();
         }
     }
 }
 
-fn alive(tensors: impl IntoIterator<Item = impl std::borrow::Borrow<Weak<TensorNode>>>) -> Vec<Tensor> {
-    tensors.into_iter().filter_map(|tensor| Some(Tensor { node: tensor.borrow().upgrade()? })).collect()
+fn alive<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<Tensor> {
+    entries.filter_map(|entry| Some(Tensor { node: entry.tensor.upgrade()? })).collect()
 }
 
 fn all() -> Vec<Tensor> {
-    alive(&PASTS.lock().unwrap_or_else(PoisonError::into_inner).tensors)
+    alive(PASTS.lock().unwrap_or_else(PoisonError::into_inner).tensors.iter())
 }
 
 fn newest() -> Vec<Tensor> {
@@ -250,10 +272,22 @@ mod tests {
             x = (x * 0.5).exp();
             x.to_vec::<f32>().unwrap();
             states.push(Arc::downgrade(&x.node));
-            let count = alive(&states).len();
+            let count = states.iter().filter(|state: &&Weak<TensorNode>| state.strong_count() > 0).count();
             assert!(count <= MOST_GENERATIONS as usize + 2, "{count}");
         }
         assert!(has_past(&x));
+    }
+
+    /// Each holds values that only its history knows, and there are handles of all.
+    #[test]
+    fn of_many_histories_that_hold_values_the_oldest_go() {
+        let sum = |_| {
+            let sum = Tensor::from_vec(vec![1.0f32; 8], [8]).sum(..);
+            sum.item::<f32>().unwrap();
+            sum
+        };
+        let sums: Vec<Tensor> = (0..1500).map(sum).collect();
+        assert!(!has_past(&sums[0]) && sums[1000..].iter().all(has_past));
     }
 
     fn held_by(tensor: &Tensor) -> usize {

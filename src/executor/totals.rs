@@ -18,7 +18,11 @@ pub(super) fn is_total(tensor: &Tensor) -> bool {
 }
 
 /// Carries a sum out, for whose terms nothing is to be copied any more.
-pub(super) fn carry_out(total: &Tensor, evaluate: &dyn Fn(Device, &[Tensor]) -> Result<()>) -> Result<()> {
+pub(super) fn carry_out(
+    total: &Tensor,
+    purpose: Purpose,
+    evaluate: &dyn Fn(Device, &[Tensor]) -> Result<()>,
+) -> Result<()> {
     // Another thread has done so, otherwise.
     let State::Recorded(Recipe::Total, sources) = total.node.state().clone() else { return Ok(()) };
     let TensorNode { shape, dtype, device, origin, location, .. } = &*total.node;
@@ -46,6 +50,6 @@ pub(super) fn carry_out(total: &Tensor, evaluate: &dyn Fn(Device, &[Tensor]) -> 
         last = Some(sum);
     }
     let Some(last) = last else { return Err(Error::internal("totals", "a sum of nothing")) };
-    settle(total, last.buffer()?, Purpose::Values, &reads);
+    settle(total, last.buffer()?, purpose, &reads);
     Ok(())
 }

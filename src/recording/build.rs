@@ -33,7 +33,7 @@ pub(crate) struct Recording<G = Graph> {
     pub(crate) donated: SmallVec<[bool; 8]>,
     /// The most computed tensors that have kept how they were recorded, behind each other.
     pub(crate) generation: u32,
-    /// What was computed before on the way to other outputs.
+    /// What earlier evaluations computed on the way to other outputs.
     pub(crate) again: Vec<*const TensorNode>,
 }
 

@@ -17,13 +17,13 @@ use crate::runtime::buffer::Buffer;
 use crate::{Error, Result, Shape};
 
 /// The keys of the graph that [`build`](super::build::build) would give now, for a fraction of the time: each tensor
-/// is locked once. Notes that all of it is computed.
+/// is locked once. Notes that this evaluation computes all of it.
 ///
 /// # Errors
 /// As [`build`](super::build::build).
-pub(crate) fn build_key(outputs: &[Tensor]) -> Result<Recording<Keys>> {
+pub(crate) fn build_key(outputs: &[Tensor], evaluation: u64) -> Result<Recording<Keys>> {
     patiently(|| {
-        let mut visit = Visit::new(outputs.len());
+        let mut visit = Visit::new(outputs.len(), evaluation);
         match visit.outputs(outputs) {
             Ok(()) => Ok(Ok(visit.finish())),
             Err(End::Error(error)) => Err(error),
@@ -61,12 +61,13 @@ struct Visit {
     inputs: Inputs,
     donated: SmallVec<[bool; 8]>,
     generation: u32,
+    evaluation: u64,
     again: Vec<*const TensorNode>,
 }
 
 impl Visit {
     #[inline(always)]
-    fn new(outputs: usize) -> Visit {
+    fn new(outputs: usize, evaluation: u64) -> Visit {
         let (inputs, donated, again) = (Inputs::new(), SmallVec::new(), Vec::new());
         let pending = SmallVec::new();
         Visit {
@@ -76,6 +77,7 @@ impl Visit {
             inputs,
             donated,
             generation: 0,
+            evaluation,
             again,
         }
     }
@@ -176,9 +178,10 @@ impl Visit {
     }
 
     fn computed(&mut self, node: &TensorNode) {
-        match node.was_computed.load(Ordering::Relaxed) {
-            true => self.again.push(node),
-            false => node.was_computed.store(true, Ordering::Relaxed),
+        match node.computed_in.load(Ordering::Relaxed) {
+            0 => node.computed_in.store(self.evaluation, Ordering::Relaxed),
+            first if first != self.evaluation => self.again.push(node),
+            _ => {}
         }
     }
 
@@ -224,7 +227,7 @@ mod tests {
 
     /// The key, with how many inputs there are.
     fn key(outputs: &[Tensor]) -> (Keys, usize) {
-        let recording = build_key(outputs).unwrap();
+        let recording = build_key(outputs, 1).unwrap();
         assert_eq!(recording.inputs.len(), recording.donated.len());
         (recording.graph, recording.inputs.len())
     }

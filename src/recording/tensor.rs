@@ -53,8 +53,8 @@ pub(crate) struct TensorNode {
     pub(crate) time: u64,
     /// Whether its user has given the values up, however few they are.
     pub(crate) is_donated: AtomicBool,
-    /// Whether an evaluation has computed it, on the way to others if its values are not there.
-    pub(crate) was_computed: AtomicBool,
+    /// Which evaluation has computed it first, on the way to others if its values are not there; 0 if none has.
+    pub(crate) computed_in: AtomicU64,
     /// What it was met as, of those who look for tensors one after the other (`numbers`).
     pub(super) mark: AtomicU64,
     /// Whether the state is, or is about to be, an error: every operation asks for that.
@@ -402,7 +402,7 @@ impl Tensor {
         LAST.set(time);
         let is_invalid = AtomicBool::new(matches!(state, State::Invalid(_)));
         let state = Mutex::new(state);
-        let [is_donated, was_computed] = [false; 2].map(AtomicBool::new);
+        let is_donated = AtomicBool::new(false);
         Tensor {
             node: placed(TensorNode {
                 shape,
@@ -414,7 +414,7 @@ impl Tensor {
                 is_of_floats,
                 time,
                 is_donated,
-                was_computed,
+                computed_in: AtomicU64::new(0),
                 mark: AtomicU64::new(0),
                 is_invalid,
                 state,

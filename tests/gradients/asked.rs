@@ -13,7 +13,7 @@ fn data(shape: &[usize], seed: u64) -> Tensor {
 type Program = fn(&Tensor, &Tensor) -> Vec<Tensor>;
 
 /// Each has another path from `w` to the loss, so that a path that was lost makes another gradient and no error.
-const PROGRAMS: [(&str, Program); 9] = [
+const PROGRAMS: [(&str, Program); 10] = [
     ("layers", |w, x| {
         let logits = x.matmul(w).tanh();
         let probabilities = logits.softmax(1);
@@ -35,6 +35,13 @@ const PROGRAMS: [(&str, Program); 9] = [
         let lower = positive.cholesky(false);
         let loss = (lower.diagonal(0, 0, 1).log() * x.select(0, 0)).sum(..) + w.square().sum(..);
         vec![lower, loss]
+    }),
+    ("a library in each step", |w, x| {
+        let mut state = w.clone();
+        for _ in 0..12 {
+            state = (x.matmul(x) + Tensor::eye(4, DType::F64) * 5.0 + &state).solve(w) + w * 0.1;
+        }
+        vec![state.square().sum(..)]
     }),
     ("a transform", |w, x| {
         let (re, im) = (w * x).rfft(1);
