@@ -18,6 +18,7 @@ fn child() {
         "again" => again(),
         "following" => following(),
         "detached" => detached(),
+        "many" => many(),
         "memory" => memory(),
         "one_for_each_device" => one_for_each_device(),
         other => panic!("no scenario {other}"),
@@ -160,6 +161,34 @@ fn detached() {
         x = next;
     }
     assert_eq!(stats().plans_made, made);
+}
+
+/// However many tensors keep how they were recorded: those whose histories hold nothing that is not there anyway go on doing so.
+#[test]
+fn what_there_are_handles_of_keeps_its_history() {
+    child_succeeds("many", &[]);
+}
+
+fn many() {
+    let a = tensor([24]);
+    a.eval().unwrap();
+    let make = || (a.unsqueeze(1) - &a).square();
+    let expected = lazuli::grad(&make().sum(..), &a).to_vec::<f32>().unwrap();
+    let distances = make();
+    distances.to_vec::<f32>().unwrap();
+    let sums = |of: &dyn Fn() -> Tensor| -> Vec<Tensor> {
+        let sum = |_| {
+            let sum = of().sum(..);
+            sum.item::<f32>().unwrap();
+            sum
+        };
+        (0..1500).map(sum).collect()
+    };
+    // Of what there is a handle of, and of data that only the history holds.
+    let first = sums(&|| a.clone());
+    let _second = sums(&|| Tensor::from_vec(vec![1.0f32; 24], [24]));
+    assert_eq!(lazuli::grad(&distances.sum(..), &a).to_vec::<f32>().unwrap(), expected);
+    assert_eq!(lazuli::grad(&first[0], &a).to_vec::<f32>().unwrap(), [1.0; 24]);
 }
 
 #[test]

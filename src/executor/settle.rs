@@ -19,10 +19,12 @@ use crate::runtime::buffer::Buffer;
 
 /// Computed tensors with histories that follow from each other: a loop lets go of what is longer ago.
 const MOST_GENERATIONS: u32 = 8;
-/// About how many computed tensors have histories, besides those that were computed on the way to them.
+/// About how many computed tensors have histories that hold anything, besides those that were computed on the way to them.
 const MOST_PASTS: usize = 1024;
 /// Bytes of values that only histories of computed tensors hold.
 const MOST_BYTES: usize = 256 << 20;
+/// Operations that a history may hold for as long as there is a handle of the tensor.
+const FEW_OPERATIONS: usize = 64;
 /// How many histories are looked through for memory that results could be written over.
 const MOST_SEARCHED: usize = 16;
 
@@ -102,10 +104,16 @@ pub(super) fn settle(tensor: &Tensor, buffer: Buffer, purpose: Purpose, reads: &
     }
 }
 
-/// Lets go of the histories behind a tensor; its generation.
+/// Lets go of the oldest histories behind a tensor; its generation. What else it follows from, such as what all steps of a loop
+/// read, is not old for that.
 fn younger(tensor: &Tensor) -> u32 {
-    tensor.computed_behind().iter().for_each(Tensor::forget);
-    1
+    let generation = |tensor: &Tensor| Past::generation(tensor.node.state().past());
+    let (mut old, others): (Vec<Tensor>, Vec<Tensor>) =
+        tensor.computed_behind().into_iter().partition(|tensor| generation(tensor) >= MOST_GENERATIONS);
+    // What each began from is then known of those before it.
+    old.sort_by_key(|tensor| tensor.node.time);
+    old.iter().for_each(Tensor::forget);
+    1 + others.iter().map(generation).max().unwrap_or(0)
 }
 
 /// A computed tensor becomes data.
@@ -158,18 +166,33 @@ impl Pasts {
         pasts.tensors.retain(|entry| entry.tensor.strong_count() > 0);
         pasts.room = (pasts.tensors.len() * 5 / 4).max(MOST_PASTS / 16);
         let asked = pasts.tensors.iter().filter(|entry| entry.is_asked).count();
-        let most = if asked > MOST_PASTS { MOST_PASTS * 3 / 4 } else { asked };
-        let oldest = pasts.tensors.iter().scan(asked, |left, entry| {
-            let is_surplus = *left > most;
-            *left -= usize::from(entry.is_asked && is_surplus);
-            Some(is_surplus)
-        });
-        let oldest = oldest.take_while(|&is_surplus| is_surplus).count();
-        let oldest: Vec<Entry> = pasts.tensors.drain(..oldest).collect();
         drop(pasts);
-        alive(oldest.iter()).iter().for_each(Tensor::forget);
+        if asked > MOST_PASTS {
+            thin_out();
+        }
         if is_heavy {
             lighten();
+        }
+    }
+}
+
+/// Lets go of the oldest histories of those that hold anything, if these are too many.
+fn thin_out() {
+    let (tensors, are_asked): (Vec<Tensor>, Vec<bool>) = {
+        let pasts = PASTS.lock().unwrap_or_else(PoisonError::into_inner);
+        let alive = |entry: &Entry| Some((Tensor { node: entry.tensor.upgrade()? }, entry.is_asked));
+        pasts.tensors.iter().filter_map(alive).unzip()
+    };
+    let (_, hold) = held(&tensors);
+    let mut left = hold.iter().zip(&are_asked).filter(|&(&holds, &is_asked)| holds && is_asked).count();
+    let most = if left > MOST_PASTS { MOST_PASTS * 3 / 4 } else { left };
+    for ((tensor, holds), is_asked) in tensors.iter().zip(hold).zip(are_asked) {
+        if left <= most {
+            break;
+        }
+        if holds {
+            left -= usize::from(is_asked);
+            tensor.forget();
         }
     }
 }
@@ -203,24 +226,43 @@ pub(super) fn handles_in_pasts(after: u64) -> FxHashMap<*const TensorNode, usize
 /// Lets go of the oldest histories until what only they hold is little enough.
 fn lighten() {
     let mut tensors = all();
-    let mut held = held_bytes(&tensors);
-    while held > MOST_BYTES && !tensors.is_empty() {
+    let (mut bytes, hold) = held(&tensors);
+    let mut hold = hold.into_iter();
+    tensors.retain(|_| hold.next() == Some(true));
+    while bytes > MOST_BYTES && !tensors.is_empty() {
         tensors.drain(..tensors.len().div_ceil(2)).for_each(|tensor| tensor.forget());
-        held = held_bytes(&tensors);
+        (bytes, _) = held(&tensors);
     }
     PASTS.lock().unwrap_or_else(PoisonError::into_inner).room_bytes =
-        MOST_BYTES.saturating_sub(held).max(MOST_BYTES / 4);
+        MOST_BYTES.saturating_sub(bytes).max(MOST_BYTES / 4);
 }
 
-/// Bytes of values that only the histories of computed tensors hold.
-fn held_bytes(tensors: &[Tensor]) -> usize {
+/// Bytes of values that only the histories of computed tensors hold, and of which tensors the histories hold any of these, or many
+/// operations. The others take no more than what there are handles of does: nothing is won without them.
+fn held(tensors: &[Tensor]) -> (usize, Vec<bool>) {
     let history = History::with_pasts(tensors, 0);
     let (only_here, _) = history.without_handles(|number| history.tensors[number].is_evaluated());
-    let bytes = |(number, tensor): (usize, &Tensor)| match &*tensor.node.state() {
-        State::Evaluated(buffer, _) if only_here[number] => buffer.bytes(),
-        _ => 0,
-    };
-    history.tensors.iter().enumerate().map(bytes).sum()
+    // What goes with the last handle of each, as far as nobody else has one: any values, and how many operations.
+    let mut behind: Vec<(bool, usize)> = Vec::with_capacity(history.tensors.len());
+    let mut hold = FxHashSet::default();
+    let mut bytes = 0;
+    for (number, tensor) in history.tensors.iter().enumerate() {
+        let (values, operations) = history.sources(number).iter().fold((false, 0usize), |all, &source| {
+            (all.0 | behind[source].0, all.1.saturating_add(behind[source].1))
+        });
+        if values || operations > FEW_OPERATIONS {
+            hold.insert(Arc::as_ptr(&tensor.node));
+        }
+        behind.push(match &*tensor.node.state() {
+            _ if !only_here[number] => (false, 0),
+            State::Evaluated(buffer, _) => {
+                bytes += buffer.bytes();
+                (true, 0)
+            }
+            _ => (values, operations.saturating_add(1)),
+        });
+    }
+    (bytes, tensors.iter().map(|tensor| hold.contains(&Arc::as_ptr(&tensor.node))).collect())
 }
 
 /// Lets go of all histories of computed tensors, for want of memory; whether there were any.
@@ -293,7 +335,7 @@ mod tests {
     fn held_by(tensor: &Tensor) -> usize {
         // One more handle, as of who looks them up.
         let tensors = vec![tensor.clone()];
-        held_bytes(&tensors)
+        held(&tensors).0
     }
 
     #[test]

@@ -193,6 +193,21 @@ fn what_was_forgotten_is_an_error() {
     assert_eq!(gradient(&loss, &rate), [state.sum(..).item::<f64>().unwrap()]);
 }
 
+/// What each step of such a loop reads is not old for that.
+#[test]
+fn what_a_loop_reads_keeps_its_history() {
+    let (a, mut state) = (data(&[6], 12), data(&[6], 13));
+    let make = || (a.unsqueeze(1) - &a).square();
+    let expected = gradient(&make().sum(..), &a);
+    let distances = make();
+    look(&distances);
+    for _ in 0..30 {
+        state = (&state * 0.5 + distances.sum(1)).sin();
+        look(&state);
+    }
+    assert_eq!(gradient(&distances.sum(..), &a), expected);
+}
+
 /// Of what is left to compute, statistics of one short row: each reduction goes through the loop of another, and none waits for
 /// one whose loop it is in.
 #[test]
