@@ -9,6 +9,7 @@ pub(crate) mod explain;
 mod family;
 mod general;
 mod groups;
+mod kept;
 mod passed;
 mod plan;
 mod settings;
@@ -21,7 +22,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use lru::LruCache;
-use rustc_hash::FxBuildHasher;
 
 use crate::debug::{self, Level};
 #[cfg(feature = "opt")]
@@ -38,6 +38,7 @@ pub(crate) use apart::{cuts, in_parts, place};
 pub(crate) use candidates::{default_schedule, neighbours, results, tuned_key, under};
 use general::General;
 use groups::emit_groups;
+use kept::{Kept, PLANS};
 use passed::passed;
 pub(crate) use passed::through_passes;
 use plan::Shared;
@@ -45,16 +46,13 @@ pub(crate) use plan::{Code, Part, Plan, PlannedKernel};
 pub(crate) use settings::{Settings, matrices};
 pub(crate) use storage::{Place, input_nodes};
 
-/// How many plans are kept, least recently used first out.
-const PLANS: usize = 512;
-
 type Key = (hash::StructuralKey, Settings);
 
 /// Plans by what was recorded, and by that but for the user's numbers, what they share by what is left of that after all passes, values of parameters aside, and
 /// what is one kernel by the same with rounded extents.
 struct PlanCache {
-    plans: LruCache<Key, Arc<Plan>, FxBuildHasher>,
-    general: LruCache<Key, General, FxBuildHasher>,
+    plans: Kept<Key, Arc<Plan>>,
+    general: Kept<Key, General>,
     shared: LruCache<Key, Arc<Shared>>,
     groupings: LruCache<Key, Grouping>,
 }
@@ -65,9 +63,8 @@ fn with_plans<T>(f: impl FnOnce(&mut PlanCache) -> T) -> T {
     let mut cache = CACHE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let most = NonZeroUsize::new(PLANS).unwrap_or(NonZeroUsize::MIN);
     let new = || PlanCache {
-        // The key is a hash already.
-        plans: LruCache::with_hasher(most, FxBuildHasher),
-        general: LruCache::with_hasher(most, FxBuildHasher),
+        plans: Kept::new(),
+        general: Kept::new(),
         shared: LruCache::new(most),
         groupings: LruCache::new(most),
     };
@@ -150,10 +147,11 @@ fn remember(keys: &Keys, shared_key: Key, plan: Plan) -> Arc<Plan> {
 impl PlanCache {
     fn remember(&mut self, keys: &Keys, plan: Plan) -> Arc<Plan> {
         let plan = Arc::new(plan);
+        let nodes = plan.graph.bound();
         if let Some(general) = General::of(&plan, keys) {
-            self.general.put((keys.general, plan.settings), general);
+            self.general.put((keys.general, plan.settings), general, nodes);
         }
-        self.plans.put((keys.exact, plan.settings), plan.clone());
+        self.plans.put((keys.exact, plan.settings), plan.clone(), nodes);
         plan
     }
 }
