@@ -117,7 +117,7 @@ pub(crate) type Sources = SmallVec<[Tensor; 3]>;
 
 /// The operations that make a routine's results where no library does: recorded when they are asked for.
 pub(crate) struct Decomposition {
-    record: Box<DecompositionFn>,
+    record: Arc<DecompositionFn>,
     recorded: OnceLock<Result<Results>>,
 }
 
@@ -130,11 +130,16 @@ impl Decomposition {
     pub(crate) fn new(
         record: impl Fn(&[Tensor]) -> Result<Results> + Send + Sync + 'static,
     ) -> Decomposition {
-        Decomposition { record: Box::new(record), recorded: OnceLock::new() }
+        Decomposition { record: Arc::new(record), recorded: OnceLock::new() }
+    }
+
+    /// The same of other sources.
+    pub(crate) fn again(&self) -> Decomposition {
+        Decomposition { record: self.record.clone(), recorded: OnceLock::new() }
     }
 
     /// One of the results, of a routine's sources.
-    pub(super) fn result(&self, number: usize, sources: &[Tensor]) -> Result<Tensor> {
+    pub(crate) fn result(&self, number: usize, sources: &[Tensor]) -> Result<Tensor> {
         let results = self.recorded.get_or_init(|| (self.record)(sources)).as_ref().map_err(Error::clone)?;
         let result = results.get(number).cloned();
         result.ok_or_else(|| Error::internal("graph building", "a routine has not so many results"))

@@ -40,6 +40,11 @@ impl Invocation {
         Invocation { routine, transposed, results: Mutex::default() }
     }
 
+    /// The same of other matrices.
+    pub(crate) fn again(&self) -> Invocation {
+        Invocation::new(self.routine, self.transposed.clone())
+    }
+
     /// One of its results, in `F32` or `F64`: of all matrices, the same on any number of threads. `run` gives the matrices, and
     /// is not called if another result was asked for before.
     ///

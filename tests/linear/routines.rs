@@ -165,3 +165,43 @@ fn functions_in_stages() {
     let inner = lazuli::compile(|x: Tensor| Tensor::scalar(x.inv().sum(..).item::<f64>().unwrap_or(7.0)));
     assert_eq!(inner.call(&kept).unwrap().item::<f64>().unwrap(), 7.0);
 }
+
+/// Steps of a scan that are recorded one after the other go to a library as those of a loop do, each on its own matrices and lines.
+#[test]
+fn steps_of_scans_are_by_a_library() {
+    let device = Device::cpu();
+    let x = random(&[20, 20], DType::F64, 61).to(&device);
+    let wave = Tensor::rfftfreq(20, 1.0, DType::F64).to(&device);
+    lazuli::eval([&x, &wave]).unwrap();
+    let step = move |u: &Tensor| {
+        let (re, im) = u.rfft(1);
+        let slope = (-&wave * &im).irfft(&wave * &re, 20, 1);
+        let (left, values, right) = (u + slope * 0.1).svd();
+        let next = (left * (values * 0.9 + 0.1)).matmul(right);
+        // A scan within: its steps are made of the outer step's values.
+        let ([solved], []) =
+            lazuli::iterate(2, [&next], |[v], _| ([(v * 0.1 + Tensor::eye(20, DType::F64)).solve(u)], []));
+        next + solved * 0.1
+    };
+    let looped = (0..3).fold(x.clone(), |u, _| step(&u));
+    let ([scanned], []) = lazuli::iterate(3, [&x], |[u], _| ([step(u)], []));
+    let gradient = |u: &Tensor| lazuli::grad(&u.square().sum(..), &x);
+    for (own, other) in [(&scanned, &looped), (&gradient(&scanned), &gradient(&looped))] {
+        let count = |x: &Tensor| x.explain().unwrap().to_string().matches("by a library").count();
+        assert_eq!(count(own), count(other));
+        assert!(count(own) >= 12, "{}", count(own));
+        assert!(largest(&(own - other)) <= 1e-12 * largest(other));
+    }
+    let own = step.clone();
+    let steps = lazuli::compile(move |x: Tensor| lazuli::iterate(3, [&x], |[u], _| ([own(u)], [])).0);
+    let [traced] = steps.call(&x).unwrap();
+    assert!(largest(&(traced - &looped)) <= 1e-12 * largest(&looped));
+    // What begins as a constant is anywhere, until it meets what is somewhere else than libraries.
+    let there = Device::interpreter();
+    let added = random(&[20], DType::F64, 62).to(&there);
+    let step = |u: &Tensor| u.rfft(0).0.irfft(u.rfft(0).1, 20, 0) * 0.5 + &added;
+    let ([own], []) = lazuli::iterate(3, [Tensor::ones([20], DType::F64)], |[u], _| ([step(u)], []));
+    let other = (0..3).fold(Tensor::ones([20], DType::F64), |u, _| step(&u));
+    assert_eq!(own.device().unwrap(), there);
+    assert!(largest(&(own - other)) <= 1e-12);
+}

@@ -1,5 +1,4 @@
-//! Routines: what libraries make of whole matrices and lines on a CPU, in the place of the operations that they decompose into. In a step of
-//! a scan they are decomposed.
+//! Routines: what libraries make of whole matrices and lines on a CPU, in the place of the operations that they decompose into.
 
 use std::sync::Arc;
 
@@ -14,7 +13,7 @@ use crate::{Result, Shape, Tensor, settings};
 /// Whether a library takes such a tensor.
 pub(crate) fn takes(x: &Tensor) -> bool {
     let device = x.node.device.unwrap_or_default();
-    Routine::IS_AVAILABLE && device.is_cpu() && !x.node.is_of_step && settings::has_libraries()
+    Routine::IS_AVAILABLE && device.is_cpu() && settings::has_libraries()
 }
 
 /// A tensor of matrices as a routine reads it.

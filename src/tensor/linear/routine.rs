@@ -13,10 +13,11 @@ use crate::{Result, Tensor};
 /// So many small matrices are worth a kernel, in which each lane has one.
 const MANY_SMALL: usize = 256;
 
-/// The same of matrices whose steps are one formula if they have few `rows`.
+/// The same of matrices whose steps are one formula if they have few `rows`. In a step of a scan that is part of the kernels around it, which
+/// are compiled once for all steps.
 pub(super) fn takes_of(x: &Tensor, rows: usize) -> bool {
     let batch = || x.node.shape.iter().rev().skip(2).product::<usize>();
-    takes(x) && (rows > UNROLLED || batch() < MANY_SMALL)
+    takes(x) && (rows > UNROLLED || !x.node.is_of_step && batch() < MANY_SMALL)
 }
 
 /// What the routine makes of each of the matrices, and of what is beside them; see [`routine::record`].

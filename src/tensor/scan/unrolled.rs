@@ -1,11 +1,14 @@
 //! Scans whose step moves or combines elements: the steps are recorded one after the other.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use super::along::{Along, at};
 use super::step::{Kind, Part, Step, key};
 use crate::graph::op::{ConstantRole, Op, StepResult};
-use crate::recording::{Recipe, Sources, State, Tensor, TensorNode};
+use crate::recording::{Decomposition, Recipe, Sources, State, Tensor, TensorNode};
+use crate::runtime::routine::Invocation;
 use crate::tensor::arguments::call::Call;
 use crate::{Result, Scalar, Shape};
 
@@ -168,6 +171,7 @@ impl<'a> Template<'a> {
         drawn: impl Fn(&Tensor, u64) -> Result<Tensor>,
     ) -> Result<Vec<Tensor>> {
         let mut values = given;
+        let mut routines = Routines::default();
         let found = |values: &[Tensor], place: &Place| match place {
             Place::Own(number) => values[*number].clone(),
             Place::Outside(tensor) => tensor.clone(),
@@ -180,13 +184,38 @@ impl<'a> Template<'a> {
                     let sources: Sources = places.iter().map(|place| found(&values, place)).collect();
                     // A carry that begins as a constant, which is anywhere, may go on as what is somewhere.
                     let device = device.or_else(|| sources.iter().find_map(|source| source.node.device));
-                    let state = State::Recorded(recipe.clone(), sources);
-                    Tensor::from_parts(shape.clone(), *dtype, device, origin, *location, state)
+                    let recipe = routines.recipe(recipe);
+                    match &recipe {
+                        // It was recorded where no device was known yet.
+                        Recipe::Routine { number, decomposition, .. }
+                            if !device.unwrap_or_default().is_cpu() =>
+                        {
+                            decomposition.result(*number, &sources)?
+                        }
+                        _ => {
+                            let state = State::Recorded(recipe, sources);
+                            Tensor::from_parts(shape.clone(), *dtype, device, origin, *location, state)
+                        }
+                    }
                 }
                 _ => tensor.clone(),
             };
             values.push(value);
         }
         Ok(self.outputs.iter().map(|place| found(&values, place)).collect())
+    }
+}
+
+/// The routines of one step, each an invocation of its own.
+#[derive(Default)]
+struct Routines(FxHashMap<*const Invocation, (Arc<Invocation>, Arc<Decomposition>)>);
+
+impl Routines {
+    fn recipe(&mut self, recipe: &Recipe) -> Recipe {
+        let Recipe::Routine { invocation, number, decomposition } = recipe else { return recipe.clone() };
+        let own = self.0.entry(Arc::as_ptr(invocation));
+        let (invocation, decomposition) =
+            own.or_insert_with(|| (Arc::new(invocation.again()), Arc::new(decomposition.again()))).clone();
+        Recipe::Routine { invocation, number: *number, decomposition }
     }
 }
