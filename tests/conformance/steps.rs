@@ -302,3 +302,47 @@ fn steps_may_be_counted_alone() {
     let ([many], []) = iterate(usize::MAX, [&x], |[h], _| ([h + 1.0], []));
     assert!(many.eval().is_err());
 }
+
+/// Steps that join elements and combine them again, beside the same steps in a loop, with their gradients: equal elements share those of
+/// an extreme one.
+#[test]
+fn elements_are_joined_and_combined() {
+    let table = |device: &_| ordinary(device, DType::F64, [3, 6], 3);
+    type Step = fn(&Tensor, &Tensor, &Tensor) -> Tensor;
+    let steps: [(&str, Step); 5] = [
+        ("logsumexp", |h, x, _| x - Tensor::stack([-h, -x, h * x], 0).logsumexp(0)),
+        ("equal ones", |h, x, _| Tensor::stack([h + x, x + h, h - 9.0], -1).max(-1) * 0.5),
+        ("softmax", |h, x, t| (Tensor::stack([h, x, &(h + x)], 0).softmax(0) * t).sum(0)),
+        ("mean, product", |h, x, _| {
+            let all = Tensor::stack([h, x], 1);
+            all.mean(1) + all.prod(1) * 0.1
+        }),
+        ("parts", |h, x, t| (Tensor::stack([x, h, x], 0).flip(0) * t).slice(0, 1..).min(0)),
+    ];
+    for (name, step) in steps {
+        check(&format!("{name} of joined elements"), |device| {
+            let x = ordinary(device, DType::F64, [4, 6], 1);
+            let begun = ordinary(device, DType::F64, [6], 2);
+            let t = table(device);
+            let ([last], [all]) = scan([&x], 0, ScanOrder::new(), [&begun], |[h], [x]| {
+                let h = step(h, x, &t);
+                ([h.clone()], [h])
+            });
+            let looped = (0..4).fold(begun.clone(), |h, n| step(&h, &x.select(0, n), &t));
+            let mut outputs = vec![near("all", all, 1e-9, 1e-9)];
+            for (what, own, other) in [
+                ("last", last.clone(), looped.clone()),
+                ("to the elements", grad(&last.sin().sum(..), &x), grad(&looped.sin().sum(..), &x)),
+                ("to the carry", grad(&last.sin().sum(..), &begun), grad(&looped.sin().sum(..), &begun)),
+                (
+                    "to what is captured",
+                    grad(&(last.sum(..) + t.sum(..)), &t),
+                    grad(&(looped.sum(..) + t.sum(..)), &t),
+                ),
+            ] {
+                outputs.push(near(what, (own - other).abs().max(..), 0.0, 1e-9));
+            }
+            outputs
+        });
+    }
+}

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::along::Along;
+use super::apart;
 use super::scans::ScanOrder;
-use super::step::{Kind, Part, Step, key};
+use super::step::{Kind, Part, Step, key, number_of};
 use super::unrolled::Unrolled;
 use crate::graph::body::Body;
-use crate::graph::op::{Constant, ConstantRole, Op, StepResult, View};
+use crate::graph::op::{Constant, ConstantRole, Op, StepResult};
 use crate::graph::{Graph, Node, NodeId, Operands};
 use crate::recording::{Recipe, Rule, State, Tensor, TensorNode};
 use crate::tensor::arguments::call::Call;
@@ -246,12 +247,20 @@ impl Recurrence {
                 ));
             }
         }
-        if let Some(slice) = &slice
-            && step.is_elementwise(slice)
-            && step.outputs.iter().all(|output| output.node.shape.broadcasts_to(slice))
-            && let Some(own) = Loop::of(call, &step, &inits, &along, slice, reverse)?
-        {
-            return Ok(Recurrence(Form::Kernel(own)));
+        if let Some(slice) = &slice {
+            // What has its own shape in each step keeps it.
+            let is_whole = || inits.iter().chain(&step.outputs).all(|x| x.node.shape == *slice);
+            let apart = match !step.is_elementwise(slice) && is_whole() {
+                true => apart::outputs(&step).map(|outputs| step.with_outputs(outputs)).transpose()?,
+                false => None,
+            };
+            let step = apart.as_ref().unwrap_or(&step);
+            if step.is_elementwise(slice)
+                && step.outputs.iter().all(|output| output.node.shape.broadcasts_to(slice))
+                && let Some(own) = Loop::of(call, step, &inits, &along, slice, reverse)?
+            {
+                return Ok(Recurrence(Form::Kernel(own)));
+            }
         }
         Ok(Recurrence(Form::Steps(Unrolled::record(call, step, &inits, along, reverse)?)))
     }
@@ -335,20 +344,6 @@ impl Loop {
             return Ok(call.following(&result?, &sources));
         }
         call.record(Op::Recurrence { axis, reverse, body: body.clone(), result }, &sources, shape, dtype)
-    }
-}
-
-/// The number that is the same at every position of a tensor.
-fn number_of(tensor: &Tensor) -> Option<Constant> {
-    let sources = match &*tensor.node.state() {
-        State::Recorded(Recipe::Filled(constant), _) => return Some(*constant),
-        State::Recorded(Recipe::Op(Op::View(View::Expand)), sources) => sources.clone(),
-        _ => return None,
-    };
-    let state = sources.first()?.node.state();
-    match &*state {
-        State::Recorded(Recipe::Filled(constant), _) => Some(*constant),
-        _ => None,
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
-use crate::graph::op::Op;
+use crate::graph::op::{Constant, Op, View};
 use crate::recording::{Recipe, Sources, State, Tensor, TensorNode};
 use crate::tensor::arguments::call::Call;
 use crate::{DType, Result, Shape};
@@ -79,6 +79,14 @@ impl Step {
             *output = self.call.expand(output, shape)?;
         }
         self.visit()
+    }
+
+    /// The same step with outputs that were recorded otherwise.
+    pub(super) fn with_outputs(&self, outputs: Vec<Tensor>) -> Result<Step> {
+        let (given, draws) = (self.given.clone(), self.draws.clone());
+        let mut step = Step { call: self.call, given, outputs, parts: Vec::new(), draws };
+        step.visit()?;
+        Ok(step)
     }
 
     /// Whether each element of all parts follows from the elements at its place, in the shape of a step.
@@ -159,6 +167,20 @@ impl Step {
             }
         }
         Ok(own)
+    }
+}
+
+/// The number that is the same at every position of a tensor.
+pub(super) fn number_of(tensor: &Tensor) -> Option<Constant> {
+    let sources = match &*tensor.node.state() {
+        State::Recorded(Recipe::Filled(constant), _) => return Some(*constant),
+        State::Recorded(Recipe::Op(Op::View(View::Expand)), sources) => sources.clone(),
+        _ => return None,
+    };
+    let state = sources.first()?.node.state();
+    match &*state {
+        State::Recorded(Recipe::Filled(constant), _) => Some(*constant),
+        _ => None,
     }
 }
 
