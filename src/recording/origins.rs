@@ -18,31 +18,27 @@ impl<T> Origins<T> {
         all.filter_map(Weak::upgrade)
     }
 
+    /// Before one list is added: what both have is found then.
     pub(super) fn join(&mut self, other: &Origins<T>) {
-        for list in &other.0 {
-            if !self.0.iter().any(|own| Arc::ptr_eq(own, list)) {
-                self.0.push(list.clone());
-            }
-        }
+        self.0.extend(other.0.iter().cloned());
     }
 
-    /// One list more. Each stays more than twice as long as the next: of `n` tensors there are few lists, and each tensor was
-    /// copied few times.
+    /// One list more. Each stays more than twice as long as all shorter ones together: of `n` tensors there are few lists, and each
+    /// tensor was copied few times.
     pub(super) fn add(&mut self, list: Vec<Weak<T>>) {
-        let list = Origins::list(list);
-        if list.is_empty() {
-            return;
+        self.0.push(Origins::list(list));
+        self.0.sort_unstable_by_key(|list| (std::cmp::Reverse(list.len()), list.as_ptr()));
+        self.0.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        let mut after: usize = self.0.iter().map(|list| list.len()).sum();
+        let is_short = |list: &Arc<[Weak<T>]>| {
+            after -= list.len();
+            list.len() <= 2 * after
+        };
+        if let Some(first) = self.0.iter().position(is_short) {
+            let rest = self.0.drain(first..).flat_map(|list| list.to_vec()).collect();
+            self.0.push(Origins::list(rest));
         }
-        self.0.push(list);
-        self.0.sort_by_key(|list| std::cmp::Reverse(list.len()));
-        while let [.., longer, shorter] = &self.0[..]
-            && longer.len() <= 2 * shorter.len()
-        {
-            let both = Origins::list(longer.iter().chain(shorter.iter()).cloned().collect());
-            self.0.truncate(self.0.len() - 2);
-            self.0.push(both);
-            self.0.sort_by_key(|list| std::cmp::Reverse(list.len()));
-        }
+        self.0.retain(|list| !list.is_empty());
     }
 
     /// Each of which there are handles once.
@@ -57,6 +53,23 @@ impl<T> Origins<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Of a loop whose steps branch, and whose branches follow from each other's.
+    #[test]
+    fn branches_share_their_lists() {
+        let tensors: Vec<Arc<usize>> = (0..300).map(Arc::new).collect();
+        let mut branches: [Origins<usize>; 4] = std::array::from_fn(|_| Origins::none());
+        for (number, tensor) in tensors.iter().enumerate() {
+            let mut origins = Origins::none();
+            branches.iter().for_each(|branch| origins.join(branch));
+            origins.add(vec![Arc::downgrade(tensor)]);
+            assert!(origins.0.len() <= 10);
+            branches[number % 4] = origins;
+        }
+        let all: std::collections::BTreeSet<usize> =
+            branches[299 % 4].alive().map(|tensor| *tensor).collect();
+        assert_eq!(all, (0..300).collect());
+    }
 
     /// Each step of a loop follows from what the one before does, and from one more.
     #[test]

@@ -82,7 +82,8 @@ impl Tensor {
 /// of their input without the axis, carries that of the first ones, the `inits`; numbers that of all elements and carries
 /// together. An elementwise step is one loop in a kernel, whose carries and results all have the shape of all together; of
 /// another step, such as that of a recurrent network with its products, all steps are recorded one after the other, and
-/// carries and results have their own.
+/// carries and results have their own. A step that joins up to 16 elements and combines them again, as
+/// `Tensor::stack([a, b], 0).max(0)` does, is elementwise where carries and results have the shape of all.
 ///
 /// Other tensors that the step uses are computed once, before the loop; random numbers that are drawn
 /// within it are others in each step. A carry keeps the shape and dtype that it
