@@ -217,13 +217,12 @@ fn chosen(g: Formula, a: Formula, b: Formula, is_first: BinaryOp) -> [Formula; 2
     [first.select(half.clone(), 0.0), second.select(half, 0.0)]
 }
 
-/// Of choices that pass over NaN.
+/// Of choices that pass over NaN: of equal ones, and of two NaNs, it is the first, as in PyTorch.
 fn chosen_number(g: Formula, a: Formula, b: Formula, is_first: BinaryOp) -> [Formula; 2] {
-    let [first, second] = chosen(g.clone(), a.clone(), b.clone(), is_first);
-    let lacks = |x: Formula| x.of(UnaryOp::IsNan);
-    // Of two NaNs it is the first.
-    let first = lacks(b.clone()).select(g.clone(), first);
-    let second = lacks(b).select(0.0, lacks(a).select(g, second));
+    let is_number = a.with(is_first, b.clone());
+    let lacks = || b.clone().of(UnaryOp::IsNan);
+    let first = lacks().select(g.clone(), is_number.clone().select(g.clone(), 0.0));
+    let second = lacks().select(0.0, is_number.select(0.0, g));
     [first, second]
 }
 
@@ -327,11 +326,22 @@ mod tests {
 
     #[test]
     fn what_is_chosen_equally_is_shared() {
-        for op in [BinaryOp::Maximum, BinaryOp::Minimum, BinaryOp::Fmax, BinaryOp::Fmin] {
+        let shares = |op: BinaryOp, operands: [f64; 2]| {
             let adjoint = op.adjoint().unwrap();
             let formulas =
                 adjoint(Formula::Cotangent, Formula::Operand(0), Formula::Operand(1), Formula::Result);
-            assert_eq!(formulas.map(|formula| formula.value(3.0, &[2.0, 2.0], 2.0)), [1.5, 1.5], "{op}");
+            formulas.map(|formula| formula.value(3.0, &operands, 2.0))
+        };
+        for op in [BinaryOp::Maximum, BinaryOp::Minimum] {
+            assert_eq!(shares(op, [2.0, 2.0]), [1.5, 1.5], "{op}");
+        }
+        // PyTorch's differ in that.
+        for op in [BinaryOp::Fmax, BinaryOp::Fmin] {
+            let nan = f64::NAN;
+            for operands in [[2.0, 2.0], [2.0, nan], [nan, nan]] {
+                assert_eq!(shares(op, operands), [3.0, 0.0], "{op} of {operands:?}");
+            }
+            assert_eq!(shares(op, [nan, 2.0]), [0.0, 3.0], "{op}");
         }
         let power = BinaryOp::Pow.adjoint().unwrap();
         let [base, exponent] =

@@ -7,6 +7,7 @@
 
 pub(super) mod adjoint;
 mod antialias;
+mod banded;
 mod computed;
 mod positions;
 

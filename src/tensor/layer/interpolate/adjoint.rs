@@ -3,7 +3,7 @@
 //! Along an axis, what is read at positions that are quotients of integers is read for neighbours, of which the first is at
 //! a quotient as well: going back is resizing the other way, from windows with a weight for each of their elements.
 
-use super::computed::banded;
+use super::banded::banded;
 use super::positions::{Positions, elements, numerators, whole_remainders};
 use crate::tensor::arguments::call::Call;
 use crate::tensor::make::create::counting;

@@ -1,7 +1,7 @@
 //! Resizing that averages what a position stands for: the curve is as much wider as the result is smaller.
 
 use super::adjoint::Curve;
-use super::computed::banded;
+use super::banded::banded;
 use crate::tensor::arguments::call::Call;
 use crate::tensor::make::create::counting;
 use crate::{DType, Result, Shape, Tensor};

@@ -1,6 +1,7 @@
 //! Positions that are computed numbers: tables of the elements beside them and of their weights, one for each axis.
 
 use super::adjoint::{Curve, inner, outer};
+use super::banded::summed;
 use super::positions::{Positions, numerators};
 use crate::tensor::arguments::call::Call;
 use crate::tensor::make::create::counting;
@@ -72,40 +73,4 @@ fn between(
     let weights = [outer(&far), inner(&far), inner(&near), outer(&near)];
     let term = |(offset, weight)| Ok(at(offset)? * weight);
     summed((-1..).zip(&weights).map(term), x)
-}
-
-/// So many terms are spelled out, and more are a reduction.
-const MOST_TERMS: usize = 8;
-
-/// The axis as sums of a few of its elements: tables `[count, size]` say which, and how much each counts. Those that do not count
-/// are nowhere in the result, whatever they are.
-pub(super) fn banded(call: Call, x: &Tensor, axis: usize, index: &Tensor, weight: &Tensor) -> Result<Tensor> {
-    let (rank, table) = (x.known()?.0.rank(), index.known()?.0);
-    let (count, size) = (table[0], table[1]);
-    let counted = |element: Tensor, weight: Tensor| weight.ne(0.0).where_(element * &weight, 0.0);
-    if count > MOST_TERMS {
-        let all = nearest(call, x, axis, &index.ravel())?.unflatten(axis as isize, [count, size]);
-        let beside: Vec<usize> = (0..=rank)
-            .map(|own| {
-                if own == axis {
-                    count
-                } else if own == axis + 1 {
-                    size
-                } else {
-                    1
-                }
-            })
-            .collect();
-        return Ok(counted(all, weight.reshape(beside)).sum(axis as isize));
-    }
-    let term = |k: usize| {
-        let element = nearest(call, x, axis, &index.select(0, k as isize))?;
-        Ok(counted(element, weight.select(0, k as isize).reshape(along(rank, axis, size))))
-    };
-    summed((0..count).map(term), x)
-}
-
-fn summed(terms: impl Iterator<Item = Result<Tensor>>, none: &Tensor) -> Result<Tensor> {
-    let sum = terms.reduce(|sum, term| Ok(sum? + term?)).transpose()?;
-    Ok(sum.unwrap_or_else(|| none.clone()))
 }
