@@ -16,17 +16,8 @@ pub(super) fn banded(call: Call, x: &Tensor, axis: usize, index: &Tensor, weight
     let counted = |element: Tensor, weight: Tensor| weight.ne(0.0).where_(element * &weight, 0.0);
     if count > MOST_TERMS {
         let all = nearest(call, x, axis, &index.ravel())?.unflatten(axis as isize, [count, size]);
-        let beside: Vec<usize> = (0..=rank)
-            .map(|own| {
-                if own == axis {
-                    count
-                } else if own == axis + 1 {
-                    size
-                } else {
-                    1
-                }
-            })
-            .collect();
+        let mut beside = vec![1; rank + 1];
+        (beside[axis], beside[axis + 1]) = (count, size);
         return Ok(counted(all, weight.reshape(beside)).sum(axis as isize));
     }
     let term = |k: usize| {
