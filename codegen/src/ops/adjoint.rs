@@ -219,10 +219,10 @@ fn chosen(g: Formula, a: Formula, b: Formula, is_first: BinaryOp) -> [Formula; 2
 
 /// Of choices that pass over NaN: of equal ones, and of two NaNs, it is the first, as in PyTorch.
 fn chosen_number(g: Formula, a: Formula, b: Formula, is_first: BinaryOp) -> [Formula; 2] {
-    let is_number = a.with(is_first, b.clone());
-    let lacks = || b.clone().of(UnaryOp::IsNan);
-    let first = lacks().select(g.clone(), is_number.clone().select(g.clone(), 0.0));
-    let second = lacks().select(0.0, is_number.select(0.0, g));
+    let is_first = a.with(is_first, b.clone());
+    let is_alone = b.of(UnaryOp::IsNan);
+    let first = is_alone.clone().select(g.clone(), is_first.clone().select(g.clone(), 0.0));
+    let second = is_alone.select(0.0, is_first.select(0.0, g));
     [first, second]
 }
 
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_chosen_equally_is_shared() {
+    fn choices_of_equal_numbers_are_as_pytorchs() {
         let shares = |op: BinaryOp, operands: [f64; 2]| {
             let adjoint = op.adjoint().unwrap();
             let formulas =
@@ -335,7 +335,7 @@ mod tests {
         for op in [BinaryOp::Maximum, BinaryOp::Minimum] {
             assert_eq!(shares(op, [2.0, 2.0]), [1.5, 1.5], "{op}");
         }
-        // PyTorch's differ in that.
+        // The first alone, also beside NaN.
         for op in [BinaryOp::Fmax, BinaryOp::Fmin] {
             let nan = f64::NAN;
             for operands in [[2.0, 2.0], [2.0, nan], [nan, nan]] {

@@ -36,7 +36,7 @@ pub(crate) fn for_schedule<'k>(kernel: &'k Kernel, schedule: &Schedule) -> Resul
         | Schedule::Columns(_)
         | Schedule::Product(_) => in_plain_passes(kernel, |_| false),
     };
-    // A second pass sees how far the mean is off itself.
+    // In two passes no mean goes on being rounded: what it is off by counts squared.
     let plain = plain?;
     Ok(match from_first(&plain) {
         Some(shifted) => Cow::Owned(shifted),

@@ -1,8 +1,9 @@
-//! Squared deviations of the distances from a row's first element.
+//! Squared deviations of shifted data: of distances from the row's first element. T. F. Chan, G. H. Golub, R. J. LeVeque,
+//! "Algorithms for computing the sample variance", 1983.
 //!
-//! Deviations from the mean are the same whatever all elements are moved by, but means of distances are as small as the spread:
-//! a mean that is large beside that is rounded as large numbers are, which Welford's method adds up. (Sums stay as they are: of a
-//! row that begins with infinity they are infinite, and of integers they are exact.)
+//! Deviations from the mean are the same whatever is subtracted from all elements. Welford's method rounds its running mean at each
+//! step, by as much as the mean is large; the mean of distances is as small as the spread. Sums are not shifted: one that begins with
+//! infinity would be NaN, and one of integers beside a large first one inexact.
 
 use smallvec::SmallVec;
 

@@ -277,7 +277,7 @@ fn sampled(call: Call, image: &Tensor, grid: &Tensor, sample: GridSample) -> Res
     let pixels = image.reshape([batch, channels, whole]);
     // Half as wide where that holds them: twice as many in a vector, and converted from floats by one instruction.
     let integer = if whole <= i32::MAX as usize { DType::I32 } else { DType::I64 };
-    // The last pixel of an axis is no more than itself, as a float: what is clamped to it is within.
+    // `F32` has these extents exactly: a place that is clamped to the last pixel is within.
     let are_exact = extents.iter().all(|&extent| extent <= 1 << f32::MANTISSA_DIGITS);
     let gather = if are_exact { gathered_within } else { gathered };
     // The pixels at whole positions; 0 where there are none.

@@ -355,7 +355,7 @@ fn searched(call: Call, sequence: &Tensor, values: &Tensor, right: bool) -> Resu
     }
     // Binary search, all steps of one kernel.
     let element = |before: &Tensor| {
-        // From 0 on: what is before the first element is never looked at.
+        // Within, whatever the data are: `before` counts from 1.
         let position = before.minimum(count as i64) - 1;
         match is_row {
             true => looked_up_within(call, sequence, &position),
