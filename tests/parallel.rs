@@ -117,6 +117,10 @@ fn data_and_constants_are_on_the_default_device_of_their_thread() {
         }
         let random = Tensor::rand([2], 1);
         assert_eq!(random.device().unwrap(), other);
+        // What is made beside constants, too.
+        let transformed = Tensor::ones([9], DType::F32).rfft(-1).1;
+        assert_eq!(transformed.device().unwrap(), other);
+        (transformed + &data[0].select(0, 0)).eval().unwrap();
         random.eval().unwrap();
         // It goes with everything, evaluated or not.
         assert_eq!((&random + &here).device().unwrap(), Device::cpu());

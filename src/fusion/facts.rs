@@ -209,7 +209,7 @@ impl Facts {
             facts.cost *= self.figures.wide;
         }
         if matches!(node.op, Op::Gather { .. }) && self.reads.is_far(id) {
-            facts.cost += self.figures.far_read;
+            facts.cost += far_read(graph, id, &self.figures);
         }
         facts
     }
@@ -422,6 +422,17 @@ impl Facts {
     pub(super) fn bound(&self) -> usize {
         self.nodes.len()
     }
+}
+
+/// Bytes of a table that stays in the nearest cache, and the share of a far read that reading one of its elements takes.
+const NEAR_TABLE: usize = 16 << 10;
+const OF_NEAR_TABLE: f64 = 0.25;
+
+/// Operations that reading an element of what a gather picks from is worth.
+pub(crate) fn far_read(graph: &Graph, gather: NodeId, figures: &TargetFigures) -> f64 {
+    let table = graph.node(graph.operands(gather)[0]);
+    let is_near = table.shape.elements().saturating_mul(table.dtype.size()) <= NEAR_TABLE;
+    figures.far_read * if is_near { OF_NEAR_TABLE } else { 1.0 }
 }
 
 /// Whether positions are compared or converted, for which lanes of 32 bits do.

@@ -55,6 +55,21 @@ fn carries_may_be_wider_than_inputs() {
     }
 }
 
+/// Rows that are looked up, which loops before and after the one in order read: as many as go side by side, and some that are left.
+#[test]
+fn rows_that_are_looked_up() {
+    for rows in [1, 3, 9] {
+        check_fused(&format!("{rows} rows that are looked up"), |device| {
+            let x = ordinary(device, DType::F32, &[7, 5], 1);
+            let indices: Vec<i64> = (0..rows).map(|row| row * 5 % 7).collect();
+            let own = x.index_select(0, &Tensor::from_vec(indices, [rows as usize]).to(device));
+            let costly = own.mish();
+            let sums = costly.scan_with(1, 0.0, |h, x| x.gt(0.0).where_(h + x, 0.0));
+            vec![exact("rows", own), near("costly", costly, 1e-5, 1e-5), near("sums", sums, 1e-5, 1e-5)]
+        });
+    }
+}
+
 /// In an empty batch, a scan and a sum over its state have equally many elements: none.
 #[test]
 fn states_of_no_series_are_summed() {

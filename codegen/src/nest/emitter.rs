@@ -12,7 +12,7 @@ use super::tile::TileKey;
 use super::variable::{Local, LocalId, Space, Var};
 use super::{Body, INDEX, Parameter};
 use crate::index::{AxisId, IndexExpr};
-use crate::ir::{AxisSet, Kernel, ValueId};
+use crate::ir::{AxisKind, AxisSet, Kernel, ValueId};
 use crate::{DType, Language, Refusal};
 
 /// A block of statements that binds some axes.
@@ -335,11 +335,15 @@ impl<'k> Emitter<'k> {
         self.scopes.push(Scope { pinned: true, ..Scope::default() });
     }
 
-    /// Appends statements, under a condition if there is one.
+    /// Appends statements, under a condition if there is one. A position that is looked up has one name, in whatever scope: what comes
+    /// after them may look it up too.
     pub(super) fn guarded(&mut self, condition: Option<Expr>, then: Vec<Stmt>) {
+        let kind = |axis: AxisId| &self.kernel.axis(axis).kind;
+        let binds = |stmt: &Stmt| matches!(stmt, Stmt::Let { var: Var::Axis(axis), .. } if matches!(kind(*axis), AxisKind::Computed { .. }));
         match condition {
             _ if then.is_empty() => {}
             Some(condition) => self.push(Stmt::If { condition, then, otherwise: Vec::new() }),
+            None if then.iter().any(binds) => self.push(Stmt::Block(then)),
             None => self.append(then),
         }
     }

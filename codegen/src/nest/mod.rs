@@ -76,7 +76,7 @@ use crate::index::AxisId;
 use crate::ir::{ArgumentId, AxisKind, BufferId, Kernel};
 use crate::schedule::{
     Contraction, Launch, RowContraction, Scatters, Schedule, Sorts, TensorMap, by_quotients, cooperative,
-    for_schedule, reductions_of_columns, tiled, unrolled_by_parts, unrolled_by_quotients,
+    for_schedule, in_short_lines, reductions_of_columns, tiled, unrolled_by_parts, unrolled_by_quotients,
 };
 use crate::{Language, Refusal, intrinsics};
 pub(crate) use resources::PARAMETER_BYTES;
@@ -243,7 +243,7 @@ fn scheduled(kernel: &Kernel, language: Language, schedule: &Schedule) -> Result
         }
         Schedule::Rows(schedule) => {
             let divided = (language == Language::C)
-                .then(|| by_quotients(kernel, schedule))
+                .then(|| by_quotients(kernel, schedule).or_else(|| in_short_lines(kernel, schedule)))
                 .flatten()
                 .filter(|(divided, _)| is_shared(divided));
             let (kernel, schedule) =

@@ -63,6 +63,11 @@ pub(super) const SHORTEST_COLUMNS: u64 = 16;
 /// Results of a CPU block: enough work to outweigh handing it to a thread.
 pub(super) const CPU_ELEMENTS_PER_BLOCK: u64 = 1 << 14;
 
+/// Rows of a length in a CPU block: a power of two, so that rows of near lengths have one text.
+pub(super) fn rows_of(length: u64) -> u64 {
+    previous_power_of_two((CPU_ELEMENTS_PER_BLOCK / length.max(1)).max(1))
+}
+
 /// The reductions that several threads share; all others are loops of one thread.
 ///
 /// # Errors

@@ -1,9 +1,9 @@
 //! Schedules of rows: how many threads or lanes share one, and what they keep of it.
 
 use super::facts::{
-    ACCESS_BYTES, BLOCKS_PER_PROCESSOR, CPU_ELEMENTS_PER_BLOCK, MOST_KEPT_BYTES, SPLIT_LENGTH, STACK_BYTES,
-    THREADS, UNROLLED_OPERATIONS, extent_of, is_splittable, largest_power_of_two_divisor,
-    previous_power_of_two, widest_input,
+    ACCESS_BYTES, BLOCKS_PER_PROCESSOR, MOST_KEPT_BYTES, SPLIT_LENGTH, STACK_BYTES, THREADS,
+    UNROLLED_OPERATIONS, extent_of, is_splittable, largest_power_of_two_divisor, previous_power_of_two,
+    rows_of, widest_input,
 };
 use super::keep::Keep;
 use super::plain::in_plain_passes;
@@ -47,7 +47,7 @@ pub(super) fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures
             };
             let rows_per_block = match is_argument {
                 true => 1,
-                false => (CPU_ELEMENTS_PER_BLOCK / length.max(1)).max(1) as u32,
+                false => rows_of(length) as u32,
             };
             let online = adds_exp && (splits > 1 || length > NEAR_LENGTH);
             let stack_bytes = match is_argument || splits > 1 || online {
@@ -224,7 +224,7 @@ impl Plan {
 }
 
 /// Lanes of a CPU row: two or three vectors of the widest instructions, so that additions overlap.
-fn lanes(kernel: &Kernel, axes: &[AxisId], inner: u64) -> u64 {
+pub(super) fn lanes(kernel: &Kernel, axes: &[AxisId], inner: u64) -> u64 {
     let finds_position = |value: &Value| matches!(value.op, ValueOp::Reduce { position: Some(_), .. });
     let is_stored_along = kernel.stores.iter().any(|store| axes.iter().any(|axis| store.index.uses(*axis)));
     let along = widest_along(kernel, axes);

@@ -1,8 +1,8 @@
 //! Schedules of scans and recurrences.
 
 use super::facts::{
-    ACCESS_BYTES, BLOCKS_PER_PROCESSOR, CPU_ELEMENTS_PER_BLOCK, SPLIT_LENGTH, THREADS, extent_of, is_nested,
-    largest_power_of_two_divisor, previous_power_of_two,
+    ACCESS_BYTES, BLOCKS_PER_PROCESSOR, SPLIT_LENGTH, THREADS, extent_of, is_nested,
+    largest_power_of_two_divisor, previous_power_of_two, rows_of,
 };
 use super::vector::Sizes;
 use super::{Figures, ScanSchedule};
@@ -96,7 +96,7 @@ pub(super) fn scan(kernel: &Kernel, language: Language) -> Option<ScanSchedule> 
     let is_innermost = map.last() == Some(&axis);
     Some(match (language, is_innermost) {
         (Language::C, true) => {
-            let rows = if is_argument { 1 } else { (CPU_ELEMENTS_PER_BLOCK / length.max(1)).max(1) };
+            let rows = if is_argument { 1 } else { rows_of(length) };
             // Rows that go side by side are worth more than smaller blocks, where there are enough for all cores.
             let (others, together) = (extent_of(kernel, &map) / length.max(1), rows_together(kernel));
             let rows = if others >= MANY_ROWS { rows.max(together) } else { rows };

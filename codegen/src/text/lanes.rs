@@ -33,21 +33,24 @@ const LEFT: &str = "lanes";
 /// So many vectors of a loop are written one after the other.
 const UNROLLED: u64 = 8;
 
+/// A loop of more is a loop: unrolled, it would be most of what there is to compile.
+const MOST_COPIES: u64 = 32;
+
 /// Shorter loops are as fast as loops of numbers, unless they are what longer ones have left.
 const SHORTEST: u64 = 3;
 
 /// Distances of places from which lanes are picked out of whole vectors. From others they come one by one.
-const DISTANCES: [i64; 5] = [-1, -2, 2, 3, 4];
+const DISTANCES: [i64; 7] = [-1, -2, -3, -4, 2, 3, 4];
 
 /// The same under masks.
 const MASKED_DISTANCES: std::ops::RangeInclusive<i64> = 1..=4;
 
 /// Simple operations for each vector of such: with fewer, what a compiler makes of loops of numbers is as fast.
-const WORTH_FAR: f64 = 12.0;
+const WORTH_FAR: f64 = 2.0;
 
 /// The same for a gather, an element at an index of each lane's own, which costs a loop of numbers less. A select whose condition is data is a
 /// branch there, mispredicted as often as not (`benches/notes/scatters.md`).
-const WORTH_GATHERED: f64 = 5.0;
+const WORTH_GATHERED: f64 = 2.0;
 const OF_SELECT: f64 = 3.0;
 
 /// Simple operations that the conversion of a number from and to `F16` takes alone; a vector has an instruction for it.
@@ -117,6 +120,20 @@ fn most_lanes(body: &[Stmt]) -> u64 {
     body.iter().map(|stmt| own(stmt).max(inner(stmt))).max().unwrap_or(0)
 }
 
+/// Statements of a body, each as often as loops in it that are unrolled repeat it.
+fn copies(body: &[Stmt]) -> u64 {
+    let of_stmt = |stmt: &Stmt| match stmt {
+        Stmt::For { from, to, hint, body, .. } => match (from, to, hint) {
+            (Expr::Int(from), Expr::Int(to), LoopHint::Unroll) => {
+                copies(body).saturating_mul(to.saturating_sub(*from))
+            }
+            _ => copies(body),
+        },
+        _ => 1,
+    };
+    body.iter().map(of_stmt).sum()
+}
+
 /// Whether the kernel goes over the lane in longer loops too.
 pub(super) fn has_long_vectors(nest: &Nest) -> bool {
     nest.functions.iter().any(|function| most_lanes(&function.body.statements) >= SHORTEST)
@@ -142,7 +159,8 @@ impl Printer<'_> {
         // Of loops along axes the text is the same, whatever their length.
         let most = self.lanes.most();
         let is_whole = var == Var::Lane && constant.is_some_and(|length| length.is_multiple_of(most));
-        if is_whole && constant.is_some_and(|length| length <= UNROLLED * most) {
+        if is_whole && constant.is_some_and(|length| length <= UNROLLED * most) && copies(body) <= MOST_COPIES
+        {
             self.line("#pragma GCC unroll 8");
         }
         let (name, ty) = (self.name(var), self.type_name(Type::Index));

@@ -7,7 +7,7 @@ use super::{AfterScan, Analyser, Analysis, At, OUTSIDE, UNREAD};
 use crate::ReduceOp;
 use crate::fusion::cost::{Loop, Role, Work};
 use crate::fusion::domain::Rows;
-use crate::fusion::facts::{NodeFacts, beside_largest, is_join};
+use crate::fusion::facts::{NodeFacts, beside_largest, far_read, is_join};
 use crate::fusion::group::Recomputed;
 use crate::fusion::reads::{Divided, Place, Read};
 use crate::graph::NodeId;
@@ -253,7 +253,7 @@ impl Analyser<'_> {
             && self.facts.reads.reads(id).iter().any(is_here)
         {
             // What it reads is computed here, from what is read there.
-            return node.cost - self.facts.figures.far_read;
+            return node.cost - far_read(self.graph, id, &self.facts.figures);
         }
         match node.scatter.filter(|_| matches!(self.graph.node(id).op, Op::Sort { .. })) {
             Some(sort) if sorts.contains(&sort) => 1.0,

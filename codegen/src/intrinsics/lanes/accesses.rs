@@ -1,6 +1,6 @@
 //! Loads and stores of vectors: whole or of the first lanes, around the caches, of every second element and further apart.
 
-use super::conversions::conversion;
+use super::conversions::{AVX2, conversion};
 use super::kind::{Add, Kind, PASTED, SPREAD};
 use crate::DType;
 
@@ -33,6 +33,73 @@ fn memory_vector(ty: &str) -> &'static str {
         "float" => "f32v",
         _ => "f64v",
     }
+}
+
+/// Fewer bytes than a register has, from memory and to memory.
+pub(super) fn define_parts(add: Add) {
+    let code = format!(
+        "// So many bytes, fewer than 16.
+{PASTED}i64x2 lz_part(const void* from, idx bytes) {{
+    const unsigned char* p = from;
+    unsigned long long low = 0, high = 0;
+    unsigned first = 0, last = 0;
+    if (bytes >= 8) {{
+        __builtin_memcpy(&low, p, 8);
+        __builtin_memcpy(&high, p + bytes - 8, 8);
+        return (i64x2){{ low, high >> 1 >> (127 - 8 * bytes) }};
+    }}
+    if (bytes >= 4) {{
+        __builtin_memcpy(&first, p, 4);
+        __builtin_memcpy(&last, p + bytes - 4, 4);
+        low = first | (unsigned long long)last << 8 * (bytes - 4);
+    }} else if (bytes > 0) {{
+        low = p[0] | p[bytes / 2] << 8 * (bytes / 2) | p[bytes - 1] << 8 * (bytes - 1);
+    }}
+    return (i64x2){{ low, 0 }};
+}}
+"
+    );
+    add("lz_part", code);
+    let code = format!(
+        "{PASTED}void lz_store_part(void* to, i64x2 x, idx bytes) {{
+    unsigned char* p = to;
+    unsigned long long bits = x[0];
+    if (bytes & 8) {{
+        __builtin_memcpy(p, &bits, 8);
+        bits = x[1];
+        p += 8;
+    }}
+    if (bytes & 4) {{
+        __builtin_memcpy(p, &bits, 4);
+        bits >>= 32;
+        p += 4;
+    }}
+    if (bytes & 2) {{
+        __builtin_memcpy(p, &bits, 2);
+        bits >>= 16;
+        p += 2;
+    }}
+    if (bytes & 1) *p = bits;
+}}
+"
+    );
+    add("lz_store_part", code);
+    let code = format!(
+        "#if {AVX2}
+{PASTED}void lz_store_parts(void* to, i64x4 x, idx bytes) {{
+    char* p = to;
+    i64x2 part = __builtin_ia32_extract128i256(x, 0);
+    if (bytes & 16) {{
+        __builtin_memcpy(p, &part, 16);
+        part = __builtin_ia32_extract128i256(x, 1);
+        p += 16;
+    }}
+    lz_store_part(p, part, bytes & 15);
+}}
+#endif
+"
+    );
+    add("lz_store_parts", code);
 }
 
 /// All accesses to memory of one type.
@@ -81,19 +148,22 @@ impl Access {
         // Of registers of 16 bytes and more, elements have a bit each that says whether they are there.
         let bits = 64 / width * size * 8;
         let (integers, integer, letter) = self.integers();
+        let [load_part, store_part] = self.parts();
         let [load_first, store_first] = [
         (
             format!("raw = ({raw})__builtin_ia32_loaddqu{letter}i{bits}_mask((const {integer}*)from, ({integers}){{ 0 }}, (1 << count) - 1);"),
+            load_part,
             "__builtin_memcpy(&first, from, count * sizeof *from);\n        raw = first;",
         ),
         (
             format!("__builtin_ia32_storedqu{letter}i{bits}_mask(({integer}*)to, ({integers})raw, (1 << count) - 1);"),
+            store_part,
             "__builtin_memcpy(to, &first, count * sizeof *to);",
         ),
     ]
-    .map(|(masked, plain)| match bits >= 128 {
-        true => format!("#ifdef MASKS\n        {masked}\n#else\n        {plain}\n#endif\n"),
-        false => format!("        {plain}\n"),
+    .map(|(masked, part, plain)| match bits >= 128 {
+        true => format!("#ifdef MASKS\n        {masked}\n#elif {AVX2}\n        {part}\n#else\n        {plain}\n#endif\n"),
+        false => format!("#if {AVX2}\n        {part}\n#else\n        {plain}\n#endif\n"),
     });
         let (load, loaded) = (format!("lz_load_{dtype}"), self.loaded("from"));
         add(
@@ -126,6 +196,35 @@ impl Access {
 "
             ),
         );
+    }
+
+    /// Fewer than all lanes from memory, and to memory, with AVX2, which masks lanes of 4 and 8 bytes alone, and when it stores
+    /// takes several times as long as parts of 16, 8 and 4 bytes do.
+    fn parts(&self) -> [String; 2] {
+        let Access { raw, size, width, .. } = self;
+        let register = 32 / width * size;
+        let bytes = format!("count * {size}");
+        let load = match (size, register) {
+            (4, 32) => {
+                format!("raw = ({raw})__builtin_ia32_maskloadd256((const i32v*)from, lz_first_lanes(count));")
+            }
+            (4, _) => {
+                format!("raw = ({raw})__builtin_ia32_maskloadd((const i32v*)from, lz_first_lanes(count));")
+            }
+            (8, _) => format!(
+                "raw = ({raw})__builtin_ia32_maskloadq256((const i64v*)from, __builtin_ia32_pmovsxdq256(lz_first_lanes(count)));"
+            ),
+            _ => format!(
+                "const i64x2 part = lz_part(from, {bytes});\n        __builtin_memcpy(&first, &part, sizeof first);\n        raw = first;"
+            ),
+        };
+        let store = match register {
+            32 => format!("lz_store_parts(to, (i64x4)first, {bytes});"),
+            _ => format!(
+                "i64x2 part = {{ 0 }};\n        __builtin_memcpy(&part, &first, sizeof first);\n        lz_store_part(to, part, {bytes});"
+            ),
+        };
+        [load, store]
     }
 
     /// The first lanes, where there is room for all: whole vectors are loaded and stored, since one that was stored in parts
@@ -482,45 +581,72 @@ impl Access {
         );
     }
 
+    /// Sets `raw` to elements of which each is read alone. Not by way of an array: a vector that is loaded from several stores
+    /// waits for all of them.
+    fn all_lanes(&self, element: impl Fn(u32) -> String) -> String {
+        let list = |bytes: u32| {
+            let lanes: Vec<String> = (0..bytes / self.width).map(&element).collect();
+            format!("        raw = ({}){{ {} }};\n", self.raw, lanes.join(", "))
+        };
+        let [widest, wide] = [64, 32].map(|bytes| bytes / self.width);
+        format!(
+            "#if LANES == {widest}\n{}#elif LANES == {wide}\n{}#else\n{}#endif\n",
+            list(64),
+            list(32),
+            list(16)
+        )
+    }
+
     /// Elements at a distance.
     fn gather(&self, add: Add) {
         let Access { dtype, ty, raw, vector, from_raw, .. } = self;
         let (numbers, _) = self.numbers();
         let shuffle = format!("lz_shuffle_{dtype}");
         let gather = format!("lz_gather_{dtype}");
+        // What a stride comes to; backwards, the lanes' elements are the other way round from the last one on.
+        let near = |stride: i32| {
+            let (first, m, apart) = match stride {
+                ..0 => (format!("from - {} * (LANES - 1)", -stride), "(LANES - 1 - n)", -stride),
+                _ => ("from".to_string(), "n", stride),
+            };
+            let load = |name: &str, at: &str| {
+                format!("            __builtin_memcpy(&{name}, {first}{at}, sizeof {name});\n")
+            };
+            let picked = match apart {
+                1 => format!("{}            raw = {shuffle}(a, a, {m});\n", load("a", "")),
+                2 => format!(
+                    "{}{}            raw = {shuffle}(a, b, 2 * {m} - ({m} >= LANES / 2));\n",
+                    load("a", ""),
+                    load("b", " + (LANES - 1)")
+                ),
+                3 => format!(
+                    "{}{}{}            a = {shuffle}(a, b, 3 * {m});
+            raw = {shuffle}(a, c, n - (3 * {m} - n - (LANES - 2)) * (3 * {m} >= 2 * LANES));\n",
+                    load("a", ""),
+                    load("b", " + LANES"),
+                    load("c", " + (2 * LANES - 2)")
+                ),
+                _ => format!(
+                    "{}{}{}{}            a = {shuffle}(a, b, 4 * {m});
+            c = {shuffle}(c, d, 4 * {m} - 2 * LANES - 3 * (4 * {m} >= 3 * LANES));
+            raw = {shuffle}(a, c, n - LANES * ({m} >= LANES / 2));\n",
+                    load("a", ""),
+                    load("b", " + LANES"),
+                    load("c", " + 2 * LANES"),
+                    load("d", " + (3 * LANES - 3)")
+                ),
+            };
+            format!("if (stride == {stride}) {{\n{picked}        }}")
+        };
         let shuffled = format!(
-            "    if (count >= LANES && (stride == -1 || stride == -2 || (stride >= 2 && stride <= 4))) {{
+            "    if (count >= LANES && stride >= -4 && stride <= 4 && stride != 0 && stride != 1) {{
         const {numbers} n = {{ NUMBERS }};
         {raw} a, b, c, d;
-        if (stride == -1) {{
-            __builtin_memcpy(&a, from - (LANES - 1), sizeof a);
-            raw = {shuffle}(a, a, LANES - 1 - n);
-        }} else if (stride == -2) {{
-            __builtin_memcpy(&a, from - (LANES - 1), sizeof a);
-            __builtin_memcpy(&b, from - (2 * LANES - 2), sizeof b);
-            raw = {shuffle}(a, b, LANES - 1 - 2 * n - (2 * LANES - 1) * (n >= LANES / 2));
-        }} else if (stride == 2) {{
-            __builtin_memcpy(&a, from, sizeof a);
-            __builtin_memcpy(&b, from + (LANES - 1), sizeof b);
-            raw = {shuffle}(a, b, 2 * n - (n >= LANES / 2));
-        }} else if (stride == 3) {{
-            __builtin_memcpy(&a, from, sizeof a);
-            __builtin_memcpy(&b, from + LANES, sizeof b);
-            __builtin_memcpy(&c, from + (2 * LANES - 2), sizeof c);
-            a = {shuffle}(a, b, 3 * n);
-            raw = {shuffle}(a, c, n - (2 * n - (LANES - 2)) * (3 * n >= 2 * LANES));
-        }} else {{
-            __builtin_memcpy(&a, from, sizeof a);
-            __builtin_memcpy(&b, from + LANES, sizeof b);
-            __builtin_memcpy(&c, from + 2 * LANES, sizeof c);
-            __builtin_memcpy(&d, from + (3 * LANES - 3), sizeof d);
-            a = {shuffle}(a, b, 4 * n);
-            c = {shuffle}(c, d, 4 * n - 2 * LANES - 3 * (4 * n >= 3 * LANES));
-            raw = {shuffle}(a, c, n - LANES * (n >= LANES / 2));
-        }}
+        {}
         return {from_raw};
     }}
-"
+",
+            [-1, -2, -3, -4, 2, 3, 4].map(near).join(" else ")
         );
         add(
             &gather,
@@ -532,15 +658,14 @@ impl Access {
 #endif
     {ty} each[LANES] = {{ 0 }};
     if (count >= LANES) {{
-#pragma GCC unroll 16
-        for (int lane = 0; lane < LANES; ++lane) each[lane] = from[lane * stride];
-    }} else {{
-        for (int lane = 0; lane < count; ++lane) each[lane] = from[lane * stride];
+{all}        return {from_raw};
     }}
+    for (int lane = 0; lane < count; ++lane) each[lane] = from[lane * stride];
     __builtin_memcpy(&raw, each, sizeof raw);
     return {from_raw};
 }}
-"
+",
+                all = self.all_lanes(|lane| format!("from[{lane} * stride]")),
             ),
         );
     }
@@ -556,15 +681,14 @@ impl Access {
     {raw} raw;
     {ty} each[LANES] = {{ 0 }};
     if (count >= LANES) {{
-#pragma GCC unroll 16
-        for (int lane = 0; lane < LANES; ++lane) each[lane] = from[indices[lane]];
-    }} else {{
-        for (int lane = 0; lane < count; ++lane) each[lane] = from[indices[lane]];
+{all}        return {from_raw};
     }}
+    for (int lane = 0; lane < count; ++lane) each[lane] = from[indices[lane]];
     __builtin_memcpy(&raw, each, sizeof raw);
     return {from_raw};
 }}
-"
+",
+                all = self.all_lanes(|lane| format!("from[indices[{lane}]]")),
             ),
         );
     }

@@ -14,18 +14,18 @@ const CONVERSIONS: [(&str, &str, Instructions, Instructions); 19] = [
     ("i8v", "i32v", [SXBD512, SXBD256], [SXBD256, None]),
     ("u16v", "i32v", [ZXWD512, ZXWD256], [ZXWD256, None]),
     ("i16v", "i32v", [SXWD512, SXWD256], [SXWD256, None]),
-    ("i32v", "u8v", [DB512, None], [DB256, None]),
-    ("i32v", "i8v", [DB512, None], [DB256, None]),
-    ("i32v", "u16v", [DW512, None], [DW256, None]),
-    ("i32v", "i16v", [DW512, None], [DW256, None]),
+    ("i32v", "u8v", [DB512, BYTES256], [DB256, BYTES128]),
+    ("i32v", "i8v", [DB512, BYTES256], [DB256, BYTES128]),
+    ("i32v", "u16v", [DW512, WORDS256], [DW256, WORDS128]),
+    ("i32v", "i16v", [DW512, WORDS256], [DW256, WORDS128]),
     ("i32v", "i64v", [None, None], [SXDQ512, SXDQ256]),
     ("i32v", "u64v", [None, None], [SXDQ512, SXDQ256]),
     ("u32v", "i64v", [None, None], [ZXDQ512, ZXDQ256]),
     ("u32v", "u64v", [None, None], [ZXDQ512, ZXDQ256]),
-    ("i64v", "i32v", [None, None], [QD512, None]),
-    ("u64v", "i32v", [None, None], [QD512, None]),
-    ("i64v", "u32v", [None, None], [QD512, None]),
-    ("u64v", "u32v", [None, None], [QD512, None]),
+    ("i64v", "i32v", [None, None], [QD512, QD256]),
+    ("u64v", "i32v", [None, None], [QD512, QD256]),
+    ("i64v", "u32v", [None, None], [QD512, QD256]),
+    ("u64v", "u32v", [None, None], [QD512, QD256]),
     ("i32v", "f64v", [None, None], [DQ2PD512, DQ2PD256]),
     ("u32v", "f64v", [None, None], [UDQ2PD512, None]),
     ("f32v", "f64v", [None, None], [PS2PD512, PS2PD256]),
@@ -43,11 +43,24 @@ const DB512: Option<&str> = Some("__builtin_ia32_pmovdb512_mask(x, (c16v){ 0 }, 
 const DB256: Option<&str> = Some("__builtin_ia32_pmovdb256_mask(x, (c16v){ 0 }, -1)");
 const DW512: Option<&str> = Some("__builtin_ia32_pmovdw512_mask(x, (i16v){ 0 }, -1)");
 const DW256: Option<&str> = Some("__builtin_ia32_pmovdw256_mask(x, (i16v){ 0 }, -1)");
+// The bytes that stay, of both halves of a register, and of one.
+const BYTES256: Option<&str> = Some(
+    "lz_picked((c32v)x, (c32v){ 0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1 })",
+);
+const WORDS256: Option<&str> = Some(
+    "lz_picked((c32v)x, (c32v){ 0, 1, 4, 5, 8, 9, 12, 13, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 1, 4, 5, 8, 9, 12, 13 })",
+);
+const BYTES128: Option<&str> = Some("(c16v)__builtin_ia32_pshufb128((c16v)x, (c16v){ 0, 4, 8, 12 })");
+const WORDS128: Option<&str> =
+    Some("(c16v)__builtin_ia32_pshufb128((c16v)x, (c16v){ 0, 1, 4, 5, 8, 9, 12, 13 })");
 const SXDQ512: Option<&str> = Some("__builtin_ia32_pmovsxdq512_mask(x, (i64v){ 0 }, -1)");
 const SXDQ256: Option<&str> = Some("__builtin_ia32_pmovsxdq256(x)");
 const ZXDQ512: Option<&str> = Some("__builtin_ia32_pmovzxdq512_mask((i32v)x, (i64v){ 0 }, -1)");
 const ZXDQ256: Option<&str> = Some("__builtin_ia32_pmovzxdq256((i32v)x)");
 const QD512: Option<&str> = Some("__builtin_ia32_pmovqd512_mask((i64v)x, (i32v){ 0 }, -1)");
+const QD256: Option<&str> = Some(
+    "__builtin_ia32_shufps((f32v)__builtin_ia32_extract128i256((i64v)x, 0), (f32v)__builtin_ia32_extract128i256((i64v)x, 1), 0x88)",
+);
 const DQ2PD512: Option<&str> = Some("__builtin_ia32_cvtdq2pd512_mask(x, (f64v){ 0 }, -1)");
 const DQ2PD256: Option<&str> = Some("__builtin_ia32_cvtdq2pd256(x)");
 const UDQ2PD512: Option<&str> = Some("__builtin_ia32_cvtudq2pd512_mask((i32v)x, (f64v){ 0 }, -1)");
@@ -69,14 +82,24 @@ fn name(from: &str, to: &str) -> String {
 
 /// The functions of the list.
 pub(super) fn define(width: u32, add: Add) {
+    if width == 4 {
+        let code = "// Bytes of each half by their numbers there, or zeros; one half over the other.
+PASTEDc16v lz_picked(c32v x, c32v at) {
+    const i64x4 picked = (i64x4)__builtin_ia32_pshufb256(x, at);
+    return (c16v)(__builtin_ia32_extract128i256(picked, 0) | __builtin_ia32_extract128i256(picked, 1));
+}
+";
+        add("lz_picked", format!("#if {AVX2}\n{}#endif\n", code.replace("PASTED", PASTED)));
+    }
     for (from, to, of_four, of_eight) in CONVERSIONS {
         let [wide, narrow] = if width == 4 { of_four } else { of_eight };
         let plain = format!("    return __builtin_convertvector(x, {to});\n");
         let body = |instruction: &str, lanes: u32| {
             let before = if instruction.contains("(w") { in_register("x", lanes) } else { String::new() };
-            match instruction.contains("(c16v)") {
+            match instruction.contains("(c16v)") || instruction.contains("lz_picked") {
                 true => {
-                    format!("    const c16v w = {instruction};\n{}    return r;\n", of_register(to, lanes))
+                    let bytes = if to.contains("16") { 2 * lanes } else { lanes };
+                    format!("    const c16v w = {instruction};\n{}    return r;\n", of_register(to, bytes))
                 }
                 false => format!("{before}    return ({to}){instruction};\n"),
             }
@@ -118,4 +141,4 @@ pub(super) fn of_register(to: &str, bytes: u32) -> String {
 }
 
 /// clang knows better what its general word comes to.
-const AVX2: &str = "defined(__AVX2__) && !defined(__clang__) && !defined(__AVX512VL__)";
+pub(super) const AVX2: &str = "defined(__AVX2__) && !defined(__clang__) && !defined(__AVX512VL__)";

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use super::accesses;
-use super::conversions::{self, conversion, in_register, of_register};
+use super::conversions::{self, AVX2, conversion, in_register, of_register};
 use super::kind::{Add, Kind, PASTED};
 use crate::DType;
 use crate::intrinsics::helpers::words;
@@ -103,7 +103,9 @@ fn primitives(width: u32) -> Vec<Primitive> {
         ),
     );
     add("i64x2", "typedef long long i64x2 __attribute__((vector_size(16)));\n".into());
+    add("i64x4", "typedef long long i64x4 __attribute__((vector_size(32)));\n".into());
     add("c16v", "typedef char c16v __attribute__((vector_size(16)));\n".into());
+    add("c32v", "typedef char c32v __attribute__((vector_size(32)));\n".into());
     let bits = if width == 4 { "unsigned short" } else { "unsigned char" };
     add(
         "mask",
@@ -122,6 +124,7 @@ fn primitives(width: u32) -> Vec<Primitive> {
     add("lz_splat_mask", format!("{PASTED}mask lz_splat_mask(int x) {{\n{splat}}}\n"));
     let first = "#ifdef MASKS\n    return (mask)(count >= LANES ? -1 : (1 << count) - 1);\n#else\n    return (i32v){ NUMBERS } < (int)(count < LANES ? count : LANES) - (i32v){ 0 };\n#endif\n";
     add("lz_first_lanes", format!("{PASTED}mask lz_first_lanes(idx count) {{\n{first}}}\n"));
+    conversions::define(width, &mut add);
     for kind in KINDS {
         comparisons(kind, width, &mut add);
         select(kind, width, &mut add);
@@ -150,7 +153,6 @@ fn primitives(width: u32) -> Vec<Primitive> {
         of_floats(kind, width, &mut add);
     }
     of_masks(width, &mut add);
-    conversions::define(width, &mut add);
     truths(width, &mut add);
     let positions = "    return first + stride * (i64v){ NUMBERS };\n";
     add("lz_positions", format!("{PASTED}i64v lz_positions(idx first, idx stride) {{\n{positions}}}\n"));
@@ -168,6 +170,7 @@ fn primitives(width: u32) -> Vec<Primitive> {
     );
     let cut = "    return x > 2147483647 ? 2147483647 : x < -2147483647 ? -2147483647 : x;\n";
     add("lz_cut", format!("// Between, all is as it was.\n{PASTED}int lz_cut(long long x) {{\n{cut}}}\n"));
+    accesses::define_parts(&mut add);
     for (dtype, ty, kind) in MEMORY {
         accesses::define(dtype, ty, kind, width, &mut add);
     }
@@ -232,7 +235,7 @@ fn comparisons(kind: Kind, width: u32, add: Add) {
             }
         };
         let plain = match kind.is_wide() {
-            true => format!("__builtin_convertvector(a {operator} b, i32v)"),
+            true => conversion(&format!("(i64v)(a {operator} b)"), "i64v", "i32v"),
             false => format!("a {operator} b"),
         };
         let name = format!("lz_{name}_{vector}");
@@ -249,7 +252,23 @@ fn select(kind: Kind, width: u32, add: Add) {
     let vector = kind.vector();
     let [bits, _] = registers(kind, width);
     let (integers, letter) = if kind.is_wide() { ("i64v", "q") } else { ("i32v", "d") };
-    let mask = if kind.is_wide() { "__builtin_convertvector(condition, i64v)" } else { "condition" };
+    let mask = match kind.is_wide() {
+        true => conversion("condition", "i32v", "i64v"),
+        false => "condition".to_string(),
+    };
+    // By the signs, of as many bytes as a register has with AVX2.
+    let (blended, name) = match (kind.is_wide(), width) {
+        (true, 8) => ("f64v", "pd256"),
+        (false, 4) => ("f32v", "ps256"),
+        (false, _) => ("f32v", "ps"),
+        (true, _) => ("", ""),
+    };
+    let blend = match blended {
+        "" => String::new(),
+        _ => format!(
+            "#elif {AVX2}\n    return ({vector})__builtin_ia32_blendv{name}(({blended})b, ({blended})a, ({blended}){mask});\n"
+        ),
+    };
     let name = format!("lz_select_{vector}");
     add(
         &name,
@@ -257,7 +276,7 @@ fn select(kind: Kind, width: u32, add: Add) {
             "{PASTED}{vector} {name}(mask condition, {vector} a, {vector} b) {{
 #ifdef MASKS
     return ({vector})__builtin_ia32_blendm{letter}_{bits}_mask(({integers})b, ({integers})a, condition);
-#else
+{blend}#else
     const {integers} bits = {mask};
     return ({vector})((bits & ({integers})a) | (~bits & ({integers})b));
 #endif
@@ -269,7 +288,8 @@ fn select(kind: Kind, width: u32, add: Add) {
 
 /// Whether all lanes are true, and what AVX-512 alone has an instruction for; only asked for where there is that.
 fn of_masks(width: u32, add: Add) {
-    let all = "#ifdef MASKS\n    return (mask)~x == 0;\n#else\n    int all = -1;\n    for (int lane = 0; lane < LANES; ++lane) all &= x[lane];\n    return all;\n#endif\n";
+    let all = "#ifdef MASKS\n    return (mask)~x == 0;\n#elif AVX2\n    return __builtin_ia32_movmskpsREGISTER((f32v)x) == (1 << LANES) - 1;\n#else\n    int all = -1;\n    for (int lane = 0; lane < LANES; ++lane) all &= x[lane];\n    return all;\n#endif\n";
+    let all = all.replace("AVX2", AVX2).replace("REGISTER", if width == 4 { "256" } else { "" });
     add("lz_all", format!("{PASTED}int lz_all(mask x) {{\n{all}}}\n"));
     let single = registers(Kind::F32, width)[0];
     let rounding = if single == 512 { ", 4" } else { "" };
@@ -307,9 +327,7 @@ fn of_masks(width: u32, add: Add) {
 
 /// Truths of bytes, and bytes of truths.
 fn truths(width: u32, add: Add) {
-    let (convert, back) =
-        (conversion("x", "u8v", "i32v"), "lz_select_i32v(x, lz_splat_i32v(1), lz_splat_i32v(0))");
-    let back = conversion(back, "i32v", "u8v");
+    let (convert, back) = (conversion("x", "u8v", "i32v"), conversion("x & 1", "i32v", "u8v"));
     let [before, after] = [in_register("x", 64 / width), of_register("u8v", 64 / width)];
     add(
         "lz_truths",

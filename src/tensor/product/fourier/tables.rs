@@ -69,7 +69,7 @@ impl Table {
 /// Larger tables are not kept.
 const LARGEST_KEPT: usize = 1 << 18;
 
-type Kept = LruCache<(Table, DType, Option<Device>), Complex>;
+type Kept = LruCache<(Table, DType, Device), Complex>;
 
 /// The tables that were used last: making one takes longer than using it.
 static KEPT: LazyLock<Mutex<Kept>> =
@@ -79,7 +79,8 @@ static KEPT: LazyLock<Mutex<Kept>> =
 pub(super) fn table(call: Call, table: Table, beside: &Tensor) -> Result<Complex> {
     let (shape, (_, dtype)) = (table.shape(), beside.known()?);
     call.needs_addressable(&shape)?;
-    let key = (table, dtype, beside.node.device);
+    let device = beside.node.device.unwrap_or_default();
+    let key = (table, dtype, device);
     let kept = || KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(found) = kept().get(&key) {
         return Ok(found.clone());
@@ -90,7 +91,7 @@ pub(super) fn table(call: Call, table: Table, beside: &Tensor) -> Result<Complex
             DType::F64 => Tensor::from_vec(values, shape.clone()),
             _ => Tensor::from_vec(values.iter().map(|&value| value as f32).collect(), shape.clone()),
         };
-        beside.node.device.map_or(Ok(tensor.clone()), |device| call.transfer(&tensor, device))
+        call.transfer(&tensor, device)
     };
     let made = (tensor(cos)?, tensor(sin)?);
     if shape.elements() <= LARGEST_KEPT {
