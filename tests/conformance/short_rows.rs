@@ -360,7 +360,7 @@ fn rows_of_short_lines() {
     let x = numbers(&Device::cpu(), [1000, 12, 80], 1);
     assert_eq!(
         schedules(&[x.narrow(2, 3, 20).sum([1, 2])]),
-        ["row_reduce(threads_per_row=32, rows_per_block=68, vec=1)"]
+        ["row_reduce(threads_per_row=32, rows_per_block=64, vec=1)"]
     );
 }
 
