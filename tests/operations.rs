@@ -322,6 +322,8 @@ const LOOPS_OF_NUMBERS: [(&str, &[&str]); 7] = [
             "histogram",
             "masked_scatter",
             "multilabel_margin_loss",
+            "nll_loss",
+            "nll_loss_with",
             "pdist",
             "roi_align",
             "scatter",

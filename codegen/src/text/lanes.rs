@@ -18,14 +18,14 @@ use rustc_hash::FxHashMap;
 
 use super::Printer;
 use crate::DType;
-use crate::index::{Atom, IndexExpr};
+use crate::index::{Atom, IndexExpr, gcd};
 use crate::intrinsics::Helpers;
 use crate::intrinsics::lanes::{Kind, Lanes, Value};
 use crate::intrinsics::parenthesise;
 use crate::nest::stmt::{Arithmetic, Expr, LoopHint, Step, Stmt, Type};
 use crate::nest::variable::{Space, Var};
 use crate::nest::{Nest, Parameter};
-use whole::{Room, lies_beside};
+use whole::{LINE_BYTES, Room, fills_lines, lies_beside};
 
 /// The lanes that are left from the loop's variable on.
 const LEFT: &str = "lanes";
@@ -50,7 +50,7 @@ const WORTH_FAR: f64 = 2.0;
 
 /// The same for a gather, an element at an index of each lane's own, which costs a loop of numbers less. A select whose condition is data is a
 /// branch there, mispredicted as often as not (`benches/notes/scatters.md`).
-const WORTH_GATHERED: f64 = 2.0;
+const WORTH_GATHERED: f64 = 5.0;
 const OF_SELECT: f64 = 3.0;
 
 /// Simple operations that the conversion of a number from and to `F16` takes alone; a vector has an instruction for it.
@@ -87,6 +87,8 @@ struct Loop<'p, 'a> {
     count: &'static str,
     /// Its variable, and where that begins.
     lanes: (Var, &'p Expr),
+    /// A divisor of where it begins and ends, as far as that is known; 0 if it is not.
+    ends: i64,
     /// Whether quotients by constants stay from the loop's first position to its last.
     is_segment: bool,
     /// Whether what local arrays have beyond its end is stored later, or never read.
@@ -176,6 +178,10 @@ impl Printer<'_> {
             count: if is_whole { "LANES" } else { LEFT },
             is_segment: hint == LoopHint::SimdSegment,
             is_spilling: hint == LoopHint::SimdSpilling,
+            ends: [from, to].into_iter().fold(0, |all, end| match end {
+                Expr::Int(end) => gcd(all, *end as i64),
+                _ => all,
+            }),
             ..Loop::new(self, (var, from))
         };
         vectors.find_groups(body);
@@ -235,6 +241,7 @@ impl<'p, 'a> Loop<'p, 'a> {
             groups: Vec::new(),
             count: "LANES",
             lanes,
+            ends: 0,
             is_segment: false,
             is_spilling: false,
             counts: false,
@@ -414,7 +421,14 @@ impl Loop<'_, '_> {
             Room::Vector if self.count == LEFT => (Lanes::store_first(dtype).0, self.count()),
             Room::Vector | Room::Counted => (store, self.count()),
         };
-        let streams = if is_streamed { ", streams" } else { "" };
+        let streams = match is_streamed {
+            true if fills_lines(self.printer.kernel, (index, dtype), self.lanes.0, self.ends) => {
+                ", streams".into()
+            }
+            // Whole lines alone.
+            true => format!(", streams && LANES * {} >= {LINE_BYTES}", dtype.size()),
+            false => String::new(),
+        };
         self.line(&format!("{store}({to}, {value}, {count}{streams});"));
         Some(())
     }

@@ -5,6 +5,7 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::DType;
 use crate::index::{Atom, IndexExpr, gcd};
 use crate::ir::Kernel;
 use crate::nest::Function;
@@ -145,6 +146,18 @@ fn is_from_first(kernel: &Kernel, (var, from): Lanes<'_>, index: &Expr) -> bool 
 /// Whether other lines than this one may lie in its last vector: what else the index grows by is no multiple of a vector.
 pub(super) fn lies_beside(kernel: &Kernel, index: &Expr, var: Var) -> bool {
     growth(kernel, index, var) % MOST_LANES as i64 != 0
+}
+
+/// Bytes of a cache line.
+pub(super) const LINE_BYTES: u64 = 64;
+
+/// Whether a loop over `var` whose ends are multiples of so much stores whole lines of a cache: what goes around the caches is collected by
+/// line, and a line of which a part goes through them is given up and read again, 170 ns on a Zen 3.
+pub(super) fn fills_lines(kernel: &Kernel, (index, dtype): (&Expr, DType), var: Var, ends: i64) -> bool {
+    match growth(kernel, index, var) {
+        0 => true,
+        growth => (gcd(growth, ends).unsigned_abs() * dtype.size() as u64).is_multiple_of(LINE_BYTES),
+    }
 }
 
 /// A divisor of how far an index goes where other variables than this one grow; 0 if there are none.
