@@ -10,7 +10,8 @@ use lazuli_codegen::{BinaryOp, DType, Language, ReduceOp, Scalar, UnaryOp};
 use crate::c_library::{CLibrary, COMPUTE};
 use crate::exact::{check_loads_of_16_bit_floats, check_stores_of_16_bit_floats, run, specials};
 
-const FLAGS: [&str; 9] = [
+/// How texts of vectors are compiled.
+pub const FLAGS: [&str; 9] = [
     "-std=gnu11",
     "-O1",
     "-fno-tree-vectorize",
@@ -111,12 +112,12 @@ fn operands(dtype: DType) -> (Vec<Scalar>, Vec<Scalar>) {
 }
 
 /// The processor's own registers, those of others as far as it has them, and none that anything is known of.
-fn targets() -> Vec<(u32, Vec<&'static str>)> {
+pub fn targets() -> Vec<(u32, Vec<&'static str>)> {
     let mut targets = vec![(4, vec!["-march=native"]), (8, vec!["-march=native"])];
     if cfg!(target_arch = "x86_64") {
         targets.push((8, vec!["-march=x86-64"]));
         if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
-            targets.push((4, vec!["-march=haswell"]));
+            targets.extend([4, 8].map(|width| (width, vec!["-march=haswell"])));
         }
     }
     targets

@@ -4,6 +4,7 @@
 // The lint knows tests by their attribute alone, not what they call.
 #![allow(clippy::unwrap_used, clippy::panic)] // A failed assumption stops the test.
 
+mod accesses;
 mod c_library;
 mod exact;
 mod lanes;
