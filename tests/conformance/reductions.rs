@@ -462,37 +462,6 @@ fn parts_of_rows_of_lines() {
     }
 }
 
-/// Sums of many short lines beside something for each place in a line, or for each line: points with weights, boxes, colours. On
-/// both sides of a part's length, and few lines.
-#[test]
-fn sums_of_short_lines() {
-    for (lines, length) in
-        [(5, 3), (64, 2), (1000, 3), (65_537, 3), (70_000, 2), (900, 5), (14_000, 7), (300, 8)]
-    {
-        check_on_cpu(&format!("{lines} lines of {length}"), |device| {
-            let [x, y] = [1, 2].map(|seed| floats(device, DType::F32, [lines, length], 1.0, seed));
-            let weights = floats(device, DType::F32, [length], 1.0, 3);
-            let line = floats(device, DType::F32, [lines, 1], 1.0, 4);
-            let counts = (&x * 9.0).cast(DType::I32);
-            let images = floats(device, DType::F64, [2, 70, length], 1.0, 5);
-            vec![
-                near("of squares", ((&x - &y).square() * &weights).mean(..), 1e-4, 1e-4),
-                exact("the largest", (&x - &weights).abs().max(..)),
-                near("from each line", (&x - &line).abs().sum(..), 1e-4, 1e-2),
-                exact("integers", (&counts * weights.gt(0.0)).sum(..)),
-                exact("any", x.gt(&weights + 5.0).any(..)),
-                near("of each image", (&images * &weights).sum([1, 2]), 1e-12, 1e-12),
-                exact("where", (&x - &weights).argmax(..)),
-            ]
-        });
-    }
-    check_on_cpu("lines without numbers", |device| {
-        let (x, weights) =
-            (mixed(device, DType::F32, [200, 3], 0, 7), floats(device, DType::F32, [3], 1.0, 1));
-        vec![exact("largest", (&x * &weights).max(..)), exact("sums", (&x * &weights).sum(..))]
-    });
-}
-
 /// A few columns, as of colours or classes: several of their positions share a vector, and some are left.
 #[test]
 fn narrow_columns() {

@@ -1,10 +1,10 @@
 //! Proves that rows of few elements go through the lanes of a core, whatever stands beside their reductions: results along
 //! them, positions that are computed, guards, and reductions of other axes that their elements need; and that what is reduced
-//! of rows of products is not made again for another row.
+//! of rows of products is not made again for another row. Rows of many short lines, too.
 
 use lazuli::{DType, Device, Pool2d, Target, Tensor, compile_for, explain};
 
-use crate::common::data::{floats, ordinary};
+use crate::common::data::{floats, mixed, ordinary};
 use crate::common::{check_on_cpu, exact, near, tolerance};
 
 /// The schedules of the kernels of these tensors.
@@ -362,6 +362,37 @@ fn rows_of_short_lines() {
         schedules(&[x.narrow(2, 3, 20).sum([1, 2])]),
         ["row_reduce(threads_per_row=32, rows_per_block=64, vec=1)"]
     );
+}
+
+/// Sums of many short lines beside something for each place in a line, or for each line: points with weights, boxes, colours. On
+/// both sides of a part's length, and few lines.
+#[test]
+fn sums_of_short_lines() {
+    for (lines, length) in
+        [(5, 3), (64, 2), (1000, 3), (65_537, 3), (70_000, 2), (900, 5), (14_000, 7), (300, 8)]
+    {
+        check_on_cpu(&format!("{lines} lines of {length}"), |device| {
+            let [x, y] = [1, 2].map(|seed| floats(device, DType::F32, [lines, length], 1.0, seed));
+            let weights = floats(device, DType::F32, [length], 1.0, 3);
+            let line = floats(device, DType::F32, [lines, 1], 1.0, 4);
+            let counts = (&x * 9.0).cast(DType::I32);
+            let images = floats(device, DType::F64, [2, 70, length], 1.0, 5);
+            vec![
+                near("of squares", ((&x - &y).square() * &weights).mean(..), 1e-4, 1e-4),
+                exact("the largest", (&x - &weights).abs().max(..)),
+                near("from each line", (&x - &line).abs().sum(..), 1e-4, 1e-2),
+                exact("integers", (&counts * weights.gt(0.0)).sum(..)),
+                exact("any", x.gt(&weights + 5.0).any(..)),
+                near("of each image", (&images * &weights).sum([1, 2]), 1e-12, 1e-12),
+                exact("where", (&x - &weights).argmax(..)),
+            ]
+        });
+    }
+    check_on_cpu("lines without numbers", |device| {
+        let (x, weights) =
+            (mixed(device, DType::F32, [200, 3], 0, 7), floats(device, DType::F32, [3], 1.0, 1));
+        vec![exact("largest", (&x * &weights).max(..)), exact("sums", (&x * &weights).sum(..))]
+    });
 }
 
 /// Costly elements of rows of 5, 6 and 7 that share something: compilers leave them one after the other, so that lanes go along

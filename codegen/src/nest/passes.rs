@@ -9,10 +9,13 @@ use super::stmt::Expr;
 use super::variable::Var;
 use crate::Language;
 use crate::index::AxisId;
-use crate::ir::{Kernel, ValueId};
+use crate::ir::{Kernel, ValueId, ValueOp};
 use crate::ops::MAXIMUM;
 use crate::schedule::{Launch, WorkItems};
 pub(super) use crate::schedule::{Pass, Plan};
+
+/// Values of an element beside which additions to one register wait for each other.
+const MOST_LIGHT: usize = 12;
 
 impl Plan {
     /// The variable that numbers the rows: the map axis itself where there is only one.
@@ -86,6 +89,14 @@ impl Pass {
             let value = emitter.named(value, kernel.value(id).dtype);
             emitter.define(id, value);
         }
+    }
+
+    /// Whether what is reduced takes so little that a core waits for additions: no loop of its own, and few values.
+    pub(super) fn is_light(&self, kernel: &Kernel) -> bool {
+        let operands = self.reductions.iter().flat_map(|&id| kernel.operands(&kernel.value(id).op));
+        let below = kernel.down_from(operands);
+        let has_loop = below.iter().any(|&id| matches!(kernel.value(id).op, ValueOp::Reduce { .. }));
+        below.len() <= MOST_LIGHT && !has_loop
     }
 
     /// Accumulators for the pass's reductions, with a partial result for each lane if there are lanes.

@@ -23,7 +23,7 @@ use super::windows_cpu::{Border, Windows};
 use super::{Function, INDEX, Nest, turned};
 use crate::DType;
 use crate::index::AxisId;
-use crate::ir::{Kernel, ValueId, ValueOp};
+use crate::ir::{Kernel, ValueId};
 use crate::schedule::{Launch, RowSchedule, SPLIT_LENGTH};
 use crate::{Language, Refusal};
 
@@ -441,16 +441,10 @@ impl<'k> Sweep<'_, 'k> {
         let length = if self.line.is_some() { inner } else { launch_items(kernel, &plan.axes) };
         let is_long = length >= CHAIN * lanes * 8;
         let is_plain = accumulators.iter().all(|accumulator| accumulator.op.is_plain());
+        let waits = is_long && is_plain && self.pass.is_light(kernel);
         // A group of lanes that never reaches into the next position of the outer axes needs no division for each lane.
         let stays_within = |group: u64| !single && inner.is_multiple_of(group);
-        let chain = match is_long
-            && is_plain
-            && self.is_light()
-            && (stays_within(lanes * CHAIN) || !stays_within(lanes))
-        {
-            true => CHAIN,
-            false => 1,
-        };
+        let chain = if waits && (stays_within(lanes * CHAIN) || !stays_within(lanes)) { CHAIN } else { 1 };
         // Memory is read in its order, since processors ask for what comes next of such streams only. But truths, which are bytes
         // in memory and bits of masks in registers, stay there from element to element.
         let has_truths = accumulators.iter().any(|accumulator| accumulator.dtype == DType::Bool);
@@ -503,15 +497,6 @@ impl<'k> Sweep<'_, 'k> {
             let rest = self.visit(emitter, Some(from.then(Add, lane.clone())), Some(&lane), None);
             emitter.push(counting(Var::Lane, 0, remaining, LoopHint::Simd).of(rest));
         }
-    }
-
-    /// Whether an element takes little, beside which additions are waited for: no loop of its own, and few values.
-    fn is_light(&self) -> bool {
-        let operands =
-            self.pass.reductions.iter().flat_map(|&id| self.kernel.operands(&self.kernel.value(id).op));
-        let below = self.kernel.down_from(operands);
-        let has_loop = below.iter().any(|&id| matches!(self.kernel.value(id).op, ValueOp::Reduce { .. }));
-        below.len() <= MOST_LIGHT && !has_loop
     }
 
     /// What the pass does at the lanes' elements from `start` on, or at the `k`-th of several times so many. `outer` are the
@@ -605,9 +590,6 @@ fn visit_here(
 
 /// Additions to a lane in a row.
 const CHAIN: u64 = 4;
-
-/// Values of an element beside which they are waited for.
-const MOST_LIGHT: usize = 12;
 
 /// Elements of a stretch of a row; a multiple of all groups of lanes, so that these begin where they would without stretches.
 const LONGEST_STRETCH: u64 = 1024;
