@@ -326,10 +326,11 @@ impl Facts {
         if share::is_in_thread(positions, || false) {
             return (By::Thread, None);
         }
+        let in_lanes = self.figures.packs && !op.is_position() && is_in_lanes(graph, &self.reads, id, axes);
         let reads_windows = || {
             let mut found = Vec::new();
             read_windows(graph, &self.reads, id, axes, &mut found);
-            !found.is_empty()
+            !found.is_empty() && !in_lanes
         };
         let contraction = Contracted::of(graph, operand, op, axes);
         if let Some(of) = contraction.filter(|of| of.pays(&self.figures, reads_windows)) {
@@ -346,6 +347,9 @@ impl Facts {
         }
         // Kernels take the first axis as they find it: whatever its length, one text does.
         let is_outermost = axes.contains(&0) && shape[0] > 1;
+        if in_lanes && !is_outermost {
+            return (By::Thread, None);
+        }
         if is_outermost || !share::may_be_window(positions) {
             return (By::Threads, None);
         }
@@ -489,6 +493,23 @@ fn read_windows(graph: &Graph, reads: &Reads, id: NodeId, axes: &[usize], found:
         }
         is_window
     });
+}
+
+/// Whether a core has windows in its lanes that a reduction goes over, or what it follows from element by element reads, and nothing
+/// that lies across them.
+fn is_in_lanes(graph: &Graph, reads: &Reads, id: NodeId, axes: &[usize]) -> bool {
+    let shape = &graph.node(graph.operands(id)[0]).shape;
+    let inner = (0..shape.rank()).rfind(|axis| shape[*axis] != 1 && !axes.contains(axis));
+    let Some(inner) = inner.filter(|&inner| shape[inner] as u64 >= share::SHORTEST_COLUMNS) else {
+        return false;
+    };
+    let reduced = || axes.iter().map(|&axis| (AxisId(axis as u32), shape[axis] as u64));
+    let mut found = false;
+    each_read(graph, reads, id, |_, position| {
+        found |= share::is_window_in_lanes(position, reduced(), AxisId(inner as u32));
+        false
+    });
+    found && !reads_across(graph, reads, id, axes)
 }
 
 /// Whether what a reduction reads for neighbouring results lies so far apart that lanes read it one by one.

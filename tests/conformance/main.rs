@@ -15,6 +15,7 @@ mod divided_views;
 mod domains;
 mod elementwise;
 mod extremes;
+mod filters;
 mod fission;
 mod fourier;
 mod gather;

@@ -35,23 +35,25 @@ pub(super) fn body(
         [outer @ .., inner] if !outer.is_empty() && !reduces && is_whole(*inner) => outer,
         _ => map,
     };
+    let are_laid_out = map.last().is_some_and(|&inner| Windows::lays_out_guards(kernel, inner));
     let matrices = if schedule.order.is_none() { SmallMatrices::of(kernel, map) } else { None };
     let short = ShortAxis::of(kernel, map, SHORT_AXIS).filter(|_| matrices.is_none());
     let border = map.last().and_then(|&inner| Windows::border(kernel, inner));
-    let interior = map.last().filter(|_| border.is_none()).and_then(|&inner| Interior::of(kernel, inner));
+    let is_decided = border.is_some() || are_laid_out;
+    let interior = map.last().filter(|_| !is_decided).and_then(|&inner| Interior::of(kernel, inner));
     let segments = match &interior {
-        _ if border.is_some() => None,
+        _ if is_decided => None,
         Some(interior) if !interior.is_whole_rows() => None,
         _ => Segments::of(kernel)
             .or_else(|| beside_others(kernel, map))
             .or_else(|| map.last().and_then(|&inner| Segments::of_rows(kernel, inner))),
     };
-    let has_loops_of_guards = border.is_some() || segments.is_some() || short.is_some();
+    let has_loops_of_guards = is_decided || segments.is_some() || short.is_some();
     let is_masked = !has_loops_of_guards && map.last().is_some_and(|&inner| are_masks(kernel, inner));
     let one_part = || map.last().and_then(|&inner| Interior::of_one_part(kernel, inner));
-    let interior = interior.or_else(|| one_part().filter(|_| border.is_none()));
+    let interior = interior.or_else(|| one_part().filter(|_| !is_decided));
     let interior = interior.filter(|_| segments.is_none());
-    let is_decided = interior.is_some() || border.is_some() || short.is_some() || is_masked;
+    let is_decided = is_decided || interior.is_some() || short.is_some() || is_masked;
     let windows = || map.last().and_then(|&inner| Segments::of_windows(kernel, inner));
     let segments = segments.or_else(|| windows().filter(|_| !is_decided));
     let interior = if is_masked { interior.and_then(Interior::of_whole_vectors) } else { interior };

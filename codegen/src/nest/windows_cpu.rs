@@ -7,6 +7,7 @@
 //! merge, and without cancellation.
 
 mod partials;
+mod taps;
 mod window;
 
 use partials::Partials;
@@ -26,7 +27,7 @@ use super::turned;
 use super::variable::Var;
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
-use crate::schedule::{LONGEST_UNROLLED, STACK_BYTES, is_last, sliding_axis, strided_axis};
+use crate::schedule::{LONGEST_UNROLLED, STACK_BYTES, Taps, is_last, sliding_axis, strided_axis};
 
 /// Results of a stretch, at least: partial results of so many stay in the nearest cache.
 const LENGTH: u64 = 512;
@@ -99,21 +100,20 @@ impl Windows {
         Windows::of(kernel, axis)?.decide(kernel)
     }
 
+    /// Whether all conditions are of what windows read, and decided where that is laid out.
+    pub(super) fn lays_out_guards(kernel: &Kernel, axis: AxisId) -> bool {
+        let Some(windows) = Windows::of(kernel, axis) else { return false };
+        let is_laid_out = |id| windows.windows.iter().any(|window| window.id == id && window.taps.is_some());
+        let is_guarded = kernel.values.iter().any(|value| matches!(value.op, ValueOp::InBounds(_)));
+        is_guarded && !has_others(kernel, is_laid_out)
+    }
+
     /// The same of these windows.
     pub(super) fn decide(&self, kernel: &Kernel) -> Option<Border> {
         let is_decided =
             |id: ValueId| self.windows.iter().any(|window| window.id == id && window.guard.is_some());
-        // What is computed without going through one of them.
-        let mut pending: Vec<ValueId> = kernel.stores.iter().map(|store| store.value).collect();
-        let mut seen = vec![false; kernel.values.len()];
-        while let Some(id) = pending.pop() {
-            if is_decided(id) || std::mem::replace(&mut seen[id.index()], true) {
-                continue;
-            }
-            if matches!(kernel.value(id).op, ValueOp::InBounds(_)) {
-                return None;
-            }
-            pending.extend(kernel.operands(&kernel.value(id).op));
+        if has_others(kernel, is_decided) {
+            return None;
         }
         let border = || Border { inside: decided(kernel, |_| true), outside: decided(kernel, |_| false) };
         self.windows.iter().any(|window| window.guard.is_some()).then(border)
@@ -239,9 +239,10 @@ impl Windows {
         }
         let mut results: Vec<(ValueId, Combined)> = Vec::new();
         for group in &groups {
-            let (all, strided) = match group[0].strided {
-                Some(strided) => (self.parts(emitter, of, group, strided, stretch)?, Some(strided)),
-                None => (self.combine(emitter, of, group, stretch)?, None),
+            let (all, strided) = match (&group[0].taps, group[0].strided) {
+                (Some(taps), _) => (self.tapped(emitter, of.0, (group, taps), stretch)?, None),
+                (None, Some(strided)) => (self.parts(emitter, of, group, strided, stretch)?, Some(strided)),
+                (None, None) => (self.combine(emitter, of, group, stretch)?, None),
             };
             let combined = |own: Accumulator| match strided {
                 Some(strided) => Combined::Parts(own, strided),
@@ -444,6 +445,22 @@ impl Windows {
     }
 }
 
+/// Whether a condition is needed by what the kernel stores without one of these values.
+fn has_others(kernel: &Kernel, is_one: impl Fn(ValueId) -> bool) -> bool {
+    let mut pending: Vec<ValueId> = kernel.stores.iter().map(|store| store.value).collect();
+    let mut seen = vec![false; kernel.values.len()];
+    while let Some(id) = pending.pop() {
+        if is_one(id) || std::mem::replace(&mut seen[id.index()], true) {
+            continue;
+        }
+        if matches!(kernel.value(id).op, ValueOp::InBounds(_)) {
+            return true;
+        }
+        pending.extend(kernel.operands(&kernel.value(id).op));
+    }
+    false
+}
+
 /// Arrays for partial results, in which nothing is yet.
 fn arrays(
     emitter: &mut Emitter,
@@ -512,9 +529,12 @@ fn window(kernel: &Kernel, axis: AxisId, swept: &[AxisId], id: ValueId) -> Optio
         true => strided_axis(kernel, axis, id).map(|(axis, length, stride)| Strided { axis, length, stride }),
         false => None,
     };
-    let guard = match sliding {
-        None => Guard::of(kernel, (axis, swept), id, strided),
-        Some(_) => Ok(None),
+    let is_alone = sliding.is_none() && strided.is_none() && swept.is_empty();
+    let pays = !is_short || is_short_line(kernel, axis, id) && positions >= FEWEST_SHORT;
+    let taps = if is_alone && pays { Taps::of(kernel, axis, id) } else { None };
+    let guard = match (sliding, &taps) {
+        (None, None) => Guard::of(kernel, (axis, swept), id, strided),
+        _ => Ok(None),
     };
     let (strided, guard) = match guard {
         Ok(guard) => (strided, guard),
@@ -533,9 +553,25 @@ fn window(kernel: &Kernel, axis: AxisId, swept: &[AxisId], id: ValueId) -> Optio
     // Others that are short are as well unrolled.
     let is_last = strided.is_some_and(|strided| is_last(strided.length, strided.stride));
     let has_others = axes.len() > 1 || below.iter().any(|id| is_inner(&id));
-    let is_worth_it = guard.is_some() || is_last && has_others || !is_short;
+    let is_worth_it = taps.is_some() || guard.is_some() || is_last && has_others || !is_short;
     let loops = axes.iter().copied().filter(|&own| shared != Some(own)).collect();
-    is_worth_it.then_some(Window { id, loops, sliding, strided, guard })
+    is_worth_it.then_some(Window { id, loops, sliding, strided, guard, taps })
+}
+
+/// Places of short windows over a border for which it is worth it to lay out what they read.
+const FEWEST_SHORT: u64 = 9;
+
+/// Longer lines have an interior that needs no conditions, and shorter ones fill half a vector at most.
+const SHORT_LINES: std::ops::RangeInclusive<u64> = VECTOR / 2 + 1..=4 * VECTOR;
+
+/// Whether a window reaches over the border of short lines.
+fn is_short_line(kernel: &Kernel, axis: AxisId, id: ValueId) -> bool {
+    let is_guard = |id: &ValueId| {
+        let value = kernel.value(*id);
+        matches!(value.op, ValueOp::InBounds(_)) && value.axes.contains(&axis)
+    };
+    let own = kernel.axis(axis);
+    !own.is_argument && SHORT_LINES.contains(&own.extent) && kernel.down_from([id]).iter().any(is_guard)
 }
 
 /// Whether a loop over the axis is one vector of neighbours, in which short windows beyond the edges are combined as they are, in

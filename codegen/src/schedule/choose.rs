@@ -8,6 +8,7 @@ use super::facts::{
 use super::rows::rows;
 use super::scans::{divided, scan};
 use super::sliding::shares_partials;
+use super::taps::is_in_lanes;
 use super::vector::Sizes;
 use super::work::elements_per_block;
 use super::{Contraction, PointwiseSchedule, RowContraction, Scatters, Schedule, Sorts};
@@ -21,13 +22,14 @@ const NARROW: u64 = 2;
 /// Register values that the unrolled loops of one thread may load.
 const LOADS_PER_THREAD: u64 = 64;
 
-/// Whether a core makes all of these reductions of what neighbouring windows share: see `nest::windows_cpu`.
+/// Whether a core makes all of these reductions of what neighbouring windows share, or has neighbouring windows in its lanes: see
+/// `nest::windows_cpu`.
 fn slides(kernel: &Kernel, reductions: &[ValueId]) -> bool {
     let Some(&inner) = kernel.axes_of_kind(AxisKind::Map).last() else { return false };
     let is_reduced = |axis: &AxisId| kernel.axis(*axis).kind == AxisKind::Reduce;
     let is_long = kernel.axis(inner).extent >= SHORTEST_COLUMNS;
     is_long
-        && reductions.iter().all(|&id| shares_partials(kernel, inner, id))
+        && reductions.iter().all(|&id| shares_partials(kernel, inner, id) || is_in_lanes(kernel, inner, id))
         && !kernel.stores.iter().any(|store| {
             kernel.value(store.value).axes.iter().any(is_reduced) || store.index.axes().iter().any(is_reduced)
         })

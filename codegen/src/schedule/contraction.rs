@@ -8,6 +8,7 @@ use super::share::{
     BLOCK_MULTIPLICATIONS, COLUMNS, FEWEST_ROWS, MOST_IN_THREAD, MOST_ROWS, PACKED_TERMS, PANEL, ROWS,
     TILE_ROWS, is_packed, is_packed_image, is_packed_long, is_streamed, is_tiled,
 };
+use super::taps::is_in_lanes;
 use super::windows::{MOST_IMAGES, Windows};
 use crate::index::{AxisId, IndexExpr};
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
@@ -232,8 +233,11 @@ impl Contraction {
             Language::C => {
                 let is_thin =
                     || self.pays_thin(kernel, rows, columns) && is_packed(FEWEST_ROWS, columns, terms);
+                let are_in_lanes =
+                    || self.products.iter().all(|product| is_in_lanes(kernel, self.column, product.sum));
                 let has_few_channels = || {
                     is_packed_image(rows, columns, terms)
+                        && !are_in_lanes()
                         && Windows::of(kernel, &self.rights(), &self.depth, (&self.lines, self.column))
                             .is_some()
                 };

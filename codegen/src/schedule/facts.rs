@@ -1,6 +1,7 @@
 //! What schedules ask of a kernel, and the numbers that they share.
 
 use super::share;
+pub(super) use super::share::SHORTEST_COLUMNS;
 use crate::Refusal;
 use crate::index::AxisId;
 use crate::ir::{AxisKind, Kernel, Store, ValueId, ValueOp};
@@ -56,9 +57,6 @@ pub const COLUMN_SPLIT_LENGTH: u64 = 1 << 12;
 
 /// Bytes of the stack that a kernel takes for what it keeps of a row: near a core, and little beside any stack.
 pub const STACK_BYTES: u64 = 1 << 16;
-
-/// Fewer columns than this do not fill the lanes of a core.
-pub(super) const SHORTEST_COLUMNS: u64 = 16;
 
 /// Results of a CPU block: enough work to outweigh handing it to a thread.
 pub(super) const CPU_ELEMENTS_PER_BLOCK: u64 = 1 << 14;

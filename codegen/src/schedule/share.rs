@@ -8,6 +8,9 @@ const IN_THREAD: u64 = 8;
 /// Windows up to 8×8 belong to one thread, because its neighbours read the same cache lines.
 const IN_THREAD_WINDOW: u64 = 64;
 
+/// Fewer columns than this do not fill the lanes of a core.
+pub const SHORTEST_COLUMNS: u64 = 16;
+
 /// Elements so far apart, or nearer, are picked out of whole vectors; lanes read others one by one.
 pub const NEAR: u64 = 4;
 
@@ -130,6 +133,25 @@ pub fn rows_of_block(length: u64, size: u64, arrays: u64) -> u64 {
 /// Whether one thread does a reduction of so many positions, along which no result is stored.
 pub fn is_in_thread(positions: u64, is_window: impl FnOnce() -> bool) -> bool {
     positions <= IN_THREAD || may_be_window(positions) && is_window()
+}
+
+/// Places along an axis of windows that lie in a core's lanes, at least: of fewer, laying out what they read takes as long as they do.
+const FEWEST_PLACES: u64 = 7;
+
+/// Whether a core has neighbouring windows in its lanes, however long they are, which read this along the innermost axis of the
+/// results and some reduced ones: nearly all that one reads is its neighbour's too.
+pub fn is_window_in_lanes(
+    index: &IndexExpr,
+    reduced: impl IntoIterator<Item = (AxisId, u64)>,
+    inner: AxisId,
+) -> bool {
+    let step = |axis: AxisId| index.coefficient(axis).filter(|&step| step > 0).map(|step| step as u64);
+    step(inner).is_some_and(|own| {
+        reduced.into_iter().any(|(axis, extent)| {
+            let overlaps = |step: u64| own <= NEAR.saturating_mul(step) && own < step.saturating_mul(extent);
+            extent >= FEWEST_PLACES && step(axis).is_some_and(overlaps)
+        })
+    })
 }
 
 /// Along lines of a row that are shorter, windows are combined in the loop that uses them; along others in loops of their own before it, in

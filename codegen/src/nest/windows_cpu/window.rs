@@ -5,6 +5,7 @@ use super::super::interior::everywhere;
 use super::super::stmt::{Expr, Stmt};
 use crate::index::{AxisId, Bound, BoundTruth};
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
+use crate::schedule::Taps;
 
 /// A reduction over a window.
 pub(super) struct Window {
@@ -18,6 +19,8 @@ pub(super) struct Window {
     pub(super) strided: Option<Strided>,
     /// What decides where the window is beyond the border.
     pub(super) guard: Option<Guard>,
+    /// How it reads what its neighbours do, if it is one of places with weights.
+    pub(super) taps: Option<Taps>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -46,7 +49,11 @@ impl Window {
     /// Whether another one goes over the same elements, under the same conditions.
     pub(super) fn goes_with(&self, other: &Window) -> bool {
         let of = |window: &Window| (window.sliding, window.strided);
-        self.loops == other.loops && of(self) == of(other) && self.guard == other.guard
+        let are_taps = match (&self.taps, &other.taps) {
+            (Some(own), Some(other)) => own.goes_with(other),
+            (own, other) => own.is_none() && other.is_none(),
+        };
+        are_taps && self.loops == other.loops && of(self) == of(other) && self.guard == other.guard
     }
 }
 
