@@ -530,8 +530,11 @@ fn window(kernel: &Kernel, axis: AxisId, swept: &[AxisId], id: ValueId) -> Optio
         false => None,
     };
     let is_alone = sliding.is_none() && strided.is_none() && swept.is_empty();
-    let pays = !is_short || is_short_line(kernel, axis, id) && positions >= FEWEST_SHORT;
-    let taps = if is_alone && pays { Taps::of(kernel, axis, id) } else { None };
+    let pays = |taps: &Taps| {
+        let fewest = if taps.step > 1 { FEWEST_STEPPING } else { FEWEST_SHORT };
+        !is_short || is_short_line(kernel, axis, id) && positions >= fewest
+    };
+    let taps = if is_alone { Taps::of(kernel, axis, id).filter(pays) } else { None };
     let guard = match (sliding, &taps) {
         (None, None) => Guard::of(kernel, (axis, swept), id, strided),
         _ => Ok(None),
@@ -558,8 +561,10 @@ fn window(kernel: &Kernel, axis: AxisId, swept: &[AxisId], id: ValueId) -> Optio
     is_worth_it.then_some(Window { id, loops, sliding, strided, guard, taps })
 }
 
-/// Places of short windows over a border for which it is worth it to lay out what they read.
-const FEWEST_SHORT: u64 = 9;
+/// Places of short windows over a border for which it is worth it to lay out what they read, and of those with a stride: lanes pick
+/// what they read from memory out of whole vectors.
+const FEWEST_SHORT: u64 = 16;
+const FEWEST_STEPPING: u64 = 9;
 
 /// Longer lines have an interior that needs no conditions, and shorter ones fill half a vector at most.
 const SHORT_LINES: std::ops::RangeInclusive<u64> = VECTOR / 2 + 1..=4 * VECTOR;
