@@ -21,6 +21,8 @@ const PLACES: [&str; 9] = [
 ];
 /// Is given a place, then what is stored there.
 const STORES: [&str; 2] = ["lz_store_", "lz_stream_"];
+/// Precedes the numbers by which it is decided whether a store goes around the caches.
+const STREAMED: &str = ", streams && (";
 /// Lines of positions, lengths and what these are compared with.
 const INDICES: [&str; 9] = [
     "for (",
@@ -109,6 +111,8 @@ impl Skeleton {
         }
         let is_of_indices = INDICES.iter().any(|start| text.starts_with(start))
             && !STORES.iter().any(|start| text.starts_with(start));
+        // Steps from row to row, of which it follows whether these are whole lines of a cache.
+        let rows = line.find(STREAMED).unwrap_or(line.len());
         let (bytes, mut at, mut brackets) = (line.as_bytes(), 0, 0usize);
         let mut done = 0;
         // Calls whose operands are places, by the parentheses around them.
@@ -143,7 +147,12 @@ impl Skeleton {
                     let divides = before.ends_with('/') || before.ends_with('%');
                     if (least..=Kind::Index.most()).contains(&number)
                         && !is_word(bytes.get(end))
-                        && (is_of_indices || is_compared || is_position || brackets > 0 || !places.is_empty())
+                        && (is_of_indices
+                            || is_compared
+                            || is_position
+                            || brackets > 0
+                            || at > rows
+                            || !places.is_empty())
                         && !(divides && varies_innermost(lines, line_number, before))
                     {
                         self.text.push_str(&line[done..at]);

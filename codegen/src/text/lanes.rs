@@ -18,14 +18,14 @@ use rustc_hash::FxHashMap;
 
 use super::Printer;
 use crate::DType;
-use crate::index::{Atom, IndexExpr, gcd};
+use crate::index::{Atom, IndexExpr};
 use crate::intrinsics::Helpers;
 use crate::intrinsics::lanes::{Kind, Lanes, Value};
 use crate::intrinsics::parenthesise;
 use crate::nest::stmt::{Arithmetic, Expr, LoopHint, Step, Stmt, Type};
 use crate::nest::variable::{Space, Var};
 use crate::nest::{Nest, Parameter};
-use whole::{LINE_BYTES, Room, fills_lines, lies_beside};
+use whole::{Room, lies_beside, streams};
 
 /// The lanes that are left from the loop's variable on.
 const LEFT: &str = "lanes";
@@ -87,8 +87,8 @@ struct Loop<'p, 'a> {
     count: &'static str,
     /// Its variable, and where that begins.
     lanes: (Var, &'p Expr),
-    /// A divisor of where it begins and ends, as far as that is known; 0 if it is not.
-    ends: i64,
+    /// Where it begins and ends, as far as that is known.
+    ends: Vec<u64>,
     /// Whether quotients by constants stay from the loop's first position to its last.
     is_segment: bool,
     /// Whether what local arrays have beyond its end is stored later, or never read.
@@ -178,10 +178,13 @@ impl Printer<'_> {
             count: if is_whole { "LANES" } else { LEFT },
             is_segment: hint == LoopHint::SimdSegment,
             is_spilling: hint == LoopHint::SimdSpilling,
-            ends: [from, to].into_iter().fold(0, |all, end| match end {
-                Expr::Int(end) => gcd(all, *end as i64),
-                _ => all,
-            }),
+            ends: [from, to]
+                .into_iter()
+                .filter_map(|end| match end {
+                    Expr::Int(end) => Some(*end),
+                    _ => None,
+                })
+                .collect(),
             ..Loop::new(self, (var, from))
         };
         vectors.find_groups(body);
@@ -241,7 +244,7 @@ impl<'p, 'a> Loop<'p, 'a> {
             groups: Vec::new(),
             count: "LANES",
             lanes,
-            ends: 0,
+            ends: Vec::new(),
             is_segment: false,
             is_spilling: false,
             counts: false,
@@ -422,11 +425,10 @@ impl Loop<'_, '_> {
             Room::Vector | Room::Counted => (store, self.count()),
         };
         let streams = match is_streamed {
-            true if fills_lines(self.printer.kernel, (index, dtype), self.lanes.0, self.ends) => {
-                ", streams".into()
+            true => {
+                let ends = (self.lanes.0, &self.ends[..]);
+                format!(", {}", streams(self.printer.kernel, (index, dtype), ends))
             }
-            // Whole lines alone.
-            true => format!(", streams && LANES * {} >= {LINE_BYTES}", dtype.size()),
             false => String::new(),
         };
         self.line(&format!("{store}({to}, {value}, {count}{streams});"));

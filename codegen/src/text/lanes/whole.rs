@@ -149,14 +149,78 @@ pub(super) fn lies_beside(kernel: &Kernel, index: &Expr, var: Var) -> bool {
 }
 
 /// Bytes of a cache line.
-pub(super) const LINE_BYTES: u64 = 64;
+const LINE_BYTES: u64 = 64;
 
-/// Whether a loop over `var` whose ends are multiples of so much stores whole lines of a cache: what goes around the caches is collected by
-/// line, and a line of which a part goes through them is given up and read again, 170 ns on a Zen 3.
-pub(super) fn fills_lines(kernel: &Kernel, (index, dtype): (&Expr, DType), var: Var, ends: i64) -> bool {
-    match growth(kernel, index, var) {
-        0 => true,
-        growth => (gcd(growth, ends).unsigned_abs() * dtype.size() as u64).is_multiple_of(LINE_BYTES),
+/// Whether what a loop over `var` between these ends stores goes around the caches, in C: whole lines of a cache do. What goes around them is
+/// collected by line, and a line of which a part goes through them is given up and read again, 170 ns on a Zen 3. A vector is a line, or lines
+/// are whole where the loop ends and where what it stores begins. The text has all numbers that it follows from (`text::pattern`).
+pub(super) fn streams(kernel: &Kernel, (index, dtype): (&Expr, DType), (var, ends): (Var, &[u64])) -> String {
+    let (bytes, line) = (dtype.size() as u64, LINE_BYTES / dtype.size() as u64);
+    let vectors = format!("LANES * {bytes} >= {LINE_BYTES}");
+    let mut steps = Some(Vec::new());
+    add_steps(kernel, index, var, &[], &mut steps);
+    let Some(steps) = steps else { return format!("streams && {vectors}") };
+    if steps.is_empty() {
+        return "streams".into();
+    }
+    let is_whole = |factor: &u64| *factor == 0 || factor.is_power_of_two() && *factor >= line;
+    let product = |factors: &[u64]| factors.iter().map(u64::to_string).collect::<Vec<_>>().join(" * ");
+    let mut others: Vec<String> = Vec::new();
+    for factors in steps.iter().filter(|factors| !factors.iter().any(is_whole)) {
+        // Small ones are never stand-ins.
+        if factors.iter().all(|&factor| factor <= MOST_LANES) {
+            match factors.iter().product::<u64>().is_multiple_of(line) {
+                true => continue,
+                false => return format!("streams && {vectors}"),
+            }
+        }
+        let product = product(factors);
+        if !others.contains(&product) {
+            others.push(product);
+        }
+    }
+    // Ends of whole vectors are others than the same number elsewhere: stand-ins differ.
+    let is_known = |end: &u64| is_whole(end) || line <= MOST_LANES && end.is_multiple_of(line);
+    for &end in ends.iter().filter(|end| !is_known(end)) {
+        let own = product(&[end]);
+        if end.is_multiple_of(MOST_LANES / 2) || !others.contains(&own) {
+            others.push(own);
+        }
+    }
+    match &others[..] {
+        [] => "streams".into(),
+        [one] => format!("streams && ({vectors} || ({one} & {}) == 0)", line - 1),
+        all => format!("streams && ({vectors} || (({}) & {}) == 0)", all.join(" | "), line - 1),
+    }
+}
+
+/// Adds the factors of each step by which an index goes where other variables than this one grow; `None` if one is not known.
+fn add_steps(kernel: &Kernel, index: &Expr, var: Var, times: &[u64], steps: &mut Option<Vec<Vec<u64>>>) {
+    let Some(known) = steps else { return };
+    match index {
+        Expr::Int(_) => {}
+        Expr::Name(name) if *name == var => {}
+        Expr::Index(index) => {
+            let others = index
+                .terms()
+                .iter()
+                .filter(|(atom, _)| !matches!(atom, Atom::Axis(axis) if kernel.position(*axis) == var));
+            known.extend(others.map(|(_, step)| [times, &[step.unsigned_abs()]].concat()));
+        }
+        Expr::Arithmetic(Arithmetic::Add, a, b) => {
+            add_steps(kernel, a, var, times, steps);
+            add_steps(kernel, b, var, times, steps);
+        }
+        // What is subtracted is where a part begins.
+        Expr::Arithmetic(Arithmetic::Sub, a, _) => add_steps(kernel, a, var, times, steps),
+        Expr::Arithmetic(Arithmetic::Mul, a, b) => match (&**a, &**b) {
+            (Expr::Int(more), of) | (of, Expr::Int(more)) => {
+                add_steps(kernel, of, var, &[times, &[*more]].concat(), steps);
+            }
+            _ => *steps = None,
+        },
+        Expr::Name(_) if !times.is_empty() => known.push(times.to_vec()),
+        _ => *steps = None,
     }
 }
 
