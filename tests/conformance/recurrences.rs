@@ -3,7 +3,7 @@
 
 use lazuli::{DType, Device, ScanOrder, Target, Tensor, scan};
 
-use crate::common::data::ordinary;
+use crate::common::data::{mixed, ordinary};
 use crate::common::{Output, check, check_fused, devices, exact, near};
 
 /// The shapes and axes on which loops lie: rows, columns, in between, alone, of one step, of none.
@@ -409,4 +409,61 @@ fn what_is_costly_between_scans_is_computed_in_lanes() {
     for (name, y, kernels) in programs {
         assert_eq!(y.compile_for(&lazuli::Target::cpu()).unwrap().kernels().len(), kernels, "{name}");
     }
+}
+
+/// Costly steps of sixteen rows and more are in lanes: rows that fill no group, stretches that are not whole, what differs by row alone
+/// or by step alone, states that are stored, and such as are not.
+#[test]
+fn costly_steps_of_many_rows() {
+    for (rows, length) in [(16, 16), (37, 65), (48, 200), (70, 15), (5, 100)] {
+        check_fused(&format!("{rows} rows of {length} costly steps"), |device| {
+            let x = ordinary(device, DType::F32, &[rows, length], 1);
+            let (of_row, of_step) =
+                (ordinary(device, DType::F32, &[rows], 2), ordinary(device, DType::F32, &[length], 3));
+            let online = |[m, s]: [&Tensor; 2], [x]: [&Tensor; 1]| {
+                let most = m.maximum(x);
+                let sum = s * (m - &most).exp() + (x - &most).exp();
+                ([most, sum], [])
+            };
+            let ([m, s], []) = scan([&x], 1, ScanOrder::new(), [f64::NEG_INFINITY, 0.0], online);
+            let both = |[h]: [&Tensor; 1], [x, w]: [&Tensor; 2]| {
+                let next = (h * &of_row + x * w).tanh();
+                ([next.clone()], [next, h * 2.0])
+            };
+            let order = ScanOrder::new().reverse();
+            let of_steps = of_step.expand([rows, length]);
+            let ([last], [states, before]) = scan([&x, &of_steps], 1, order, [&of_row], both);
+            let late =
+                |[h, y]: [&Tensor; 2], [x]: [&Tensor; 1]| ([(h.sigmoid() + y).sin(), x.clone()], [h * y]);
+            let ([end, latest], [products]) = scan([&x], 1, ScanOrder::new(), [0.5, 0.25], late);
+            let choice = |h: &Tensor, x: &Tensor| x.gt(h).where_((h * 0.5).exp(), (h + x).cos());
+            vec![
+                near("sums", s.log() + &m, 1e-5, 1e-5),
+                near("softmax", (&x - m.unsqueeze(1)).exp() / s.unsqueeze(1), 1e-5, 1e-5),
+                near("states", states.square(), 1e-5, 1e-4),
+                near("what they were before", before, 1e-5, 1e-4),
+                near("the first one", last, 1e-5, 1e-4),
+                near("late", products, 1e-5, 1e-4),
+                near("its end", end, 1e-5, 1e-4),
+                exact("the last element", latest),
+                near("chosen", x.scan_with(1, 0.0, choice), 1e-5, 1e-4),
+            ]
+        });
+    }
+    for dtype in [DType::F64, DType::F16, DType::I32, DType::I64] {
+        check_fused(&format!("costly steps of {dtype}"), |device| {
+            let x = ordinary(device, dtype, &[33, 70], 1);
+            let step = |h: &Tensor, x: &Tensor| match dtype.is_float() {
+                true => (h * 0.5 + x).tanh().exp() - (h - x).cos(),
+                false => (h * 3 + x) % 1001 - (h % 7) * (x % 5) + (h - x) % 11,
+            };
+            let start = Tensor::zeros([33], dtype).to(device);
+            vec![near("states", x.scan_with(1, &start, step), 2e-2, 2e-2)]
+        });
+    }
+    check_fused("special values in costly steps", |device| {
+        let x = mixed(device, DType::F32, [40, 80], 3, 67);
+        let step = |h: &Tensor, x: &Tensor| h.maximum(&x.exp()) + (h - x).tanh() * 0.5;
+        vec![near("states", x.scan_with(1, 0.0, step), 1e-5, 1e-5)]
+    });
 }

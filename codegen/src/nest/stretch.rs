@@ -15,7 +15,7 @@ use super::stmt::{Expr, LoopHint};
 use super::variable::Var;
 use crate::DType;
 use crate::ir::{BufferId, Kernel, Store, ValueId, ValueOp};
-use crate::schedule::{self, ROWS_IN_LANES, are_in_registers, rows_together};
+use crate::schedule::{self, ROWS_IN_LANES, are_in_registers, in_order, rows_together, taken_in_order};
 
 /// Positions of a stretch: those of four rows, of a few values each, stay in the nearest cache.
 const LENGTH: u64 = 256;
@@ -114,7 +114,7 @@ impl Stretches {
             }
         }
         if rows_together(kernel) == ROWS_IN_LANES {
-            return Some(Stretches::in_lanes(kernel, scans, results));
+            return Some(Stretches::in_lanes(kernel, results));
         }
         if extent < SHORTEST && prologues + epilogue < COSTLY {
             return None;
@@ -126,13 +126,9 @@ impl Stretches {
         (1..=MOST).contains(&(inputs.len() + results.len())).then_some(Stretches { inputs, results })
     }
 
-    /// All that the scans take and leave: rows are laid down in lanes, which find neither in memory.
-    fn in_lanes(kernel: &Kernel, scans: &Scans, results: Vec<ValueId>) -> Stretches {
-        let operands = scans.ids.iter().flat_map(|&id| kernel.operands(&kernel.value(id).op));
-        let mut inputs: Vec<ValueId> = operands.collect();
-        inputs.sort_unstable();
-        inputs.dedup();
-        Stretches { inputs, results }
+    /// All that the loop in order takes and leaves: rows are laid down in lanes, which find neither in memory.
+    fn in_lanes(kernel: &Kernel, results: Vec<ValueId>) -> Stretches {
+        Stretches { inputs: taken_in_order(kernel), results }
     }
 
     /// The loops from step `from` to `to`.
@@ -286,26 +282,6 @@ impl<'k> InOrder<'_, 'k> {
             body(emitter);
         });
     }
-}
-
-/// Which values only the loop in order knows: scans, carries, and what lies between two of them or leads to what a step
-/// gives to the next.
-fn in_order(kernel: &Kernel) -> Vec<bool> {
-    let is_seed = |op: &ValueOp| matches!(op, ValueOp::Scan { .. } | ValueOp::Carry { .. });
-    let mut follows = vec![false; kernel.values.len()];
-    for (number, value) in kernel.values.iter().enumerate() {
-        let below = kernel.operands(&value.op).iter().any(|operand| follows[operand.index()]);
-        follows[number] = below || is_seed(&value.op);
-    }
-    let scans = kernel.values.iter().filter(|value| matches!(value.op, ValueOp::Scan { .. }));
-    let ends = scans.flat_map(|value| kernel.operands(&value.op));
-    let ends = ends.chain(kernel.recurrences.iter().map(|recurrence| recurrence.next));
-    let mut leads = vec![false; kernel.values.len()];
-    kernel.down_from(ends).into_iter().for_each(|id| leads[id.index()] = true);
-    let of = |(number, value): (usize, &crate::ir::Value)| {
-        is_seed(&value.op) || follows[number] && leads[number] && !matches!(value.op, ValueOp::Last { .. })
-    };
-    kernel.values.iter().enumerate().map(of).collect()
 }
 
 /// Simple operations for one element of a value and of what it follows from, as far as that varies along the axis.

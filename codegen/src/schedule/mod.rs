@@ -71,7 +71,10 @@ pub use row_contraction::RowContractionSchedule;
 pub(crate) use row_contraction::{RowContraction, padded};
 pub use row_contraction_cuda::RowProductSchedule;
 pub(crate) use row_contraction_cuda::{Nothing, Softmax};
-pub(crate) use scans::{MOST_SCAN_SPLITS, ROWS_IN_LANES, are_in_registers, rows_together, scan_split_length};
+pub(crate) use scans::{
+    MOST_SCAN_SPLITS, ROWS_IN_LANES, are_in_registers, in_order, rows_together, scan_split_length,
+    taken_in_order,
+};
 pub use scans::{is_in_registers, is_row_scan_shared};
 pub(crate) use scatter::Scatters;
 pub use scatter::{SCATTER_LIST_LENGTH, SCATTER_SPLIT_LENGTH, ScatterSchedule};

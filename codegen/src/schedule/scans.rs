@@ -5,10 +5,11 @@ use super::facts::{
     largest_power_of_two_divisor, previous_power_of_two, rows_of,
 };
 use super::vector::Sizes;
+use super::work::operations;
 use super::{Figures, ScanSchedule};
 use crate::index::AxisId;
 use crate::intrinsics::lanes::has_scan;
-use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
+use crate::ir::{AxisKind, Kernel, Value, ValueId, ValueOp};
 use crate::{DType, Language, ReduceOp};
 
 /// Steps from which it pays to let rows of a recurrence go through shared memory.
@@ -41,8 +42,9 @@ const MOST_IN_REGISTERS: usize = 8;
 /// Positions along the axis from which that is done.
 const LONG_IN_REGISTERS: u64 = 16;
 
-/// The same of rows in lanes.
+/// The same of rows in lanes, and of steps of recurrences in them.
 const LONG_IN_LANES: u64 = 64;
+const STEPS_IN_LANES: u64 = 16;
 
 /// Whether rows of so many values are scanned within registers on the CPU.
 pub fn is_in_registers(op: ReduceOp, dtype: DType, length: u64) -> bool {
@@ -69,16 +71,104 @@ pub(crate) fn rows_together(kernel: &Kernel) -> u64 {
     }
     let is_scan = |op: &ValueOp| matches!(op, ValueOp::Scan { .. });
     let scans: Vec<_> = kernel.values.iter().filter(|value| is_scan(&value.op)).collect();
-    let is_costly =
-        scans.iter().any(|scan| matches!(scan.op, ValueOp::Scan { op, .. } if op.cost() >= COSTLY));
-    let is_along = |id: &ValueId| kernel.scan_axes().all(|(axis, _)| kernel.value(*id).axes.contains(&axis));
-    let in_lanes = is_costly
-        && scans.len() <= MOST_IN_LANES
-        && kernel.recurrences.is_empty()
-        && !is_nested(kernel, is_scan)
-        && scans.iter().all(|scan| kernel.operands(&scan.op).iter().all(is_along))
-        && kernel.scan_axes().all(|(axis, _)| kernel.axis(axis).extent >= LONG_IN_LANES);
+    let is_long = |least| kernel.scan_axes().all(|(axis, _)| kernel.axis(axis).extent >= least);
+    let in_lanes = match kernel.recurrences.is_empty() {
+        true => {
+            let is_costly = |op: &ValueOp| matches!(op, ValueOp::Scan { op, .. } if op.cost() >= COSTLY);
+            let is_along =
+                |id: &ValueId| kernel.scan_axes().all(|(axis, _)| kernel.value(*id).axes.contains(&axis));
+            is_long(LONG_IN_LANES)
+                && scans.iter().any(|scan| is_costly(&scan.op))
+                && scans.len() <= MOST_IN_LANES
+                && !is_nested(kernel, is_scan)
+                && scans.iter().all(|scan| kernel.operands(&scan.op).iter().all(is_along))
+        }
+        false => {
+            is_long(STEPS_IN_LANES)
+                && has_rows(kernel, ROWS_IN_LANES)
+                && scans.is_empty()
+                && has_costly_steps(kernel)
+        }
+    };
     if in_lanes { ROWS_IN_LANES } else { ROWS_TOGETHER }
+}
+
+/// Whether there are so many rows beside each other, as far as that is known.
+fn has_rows(kernel: &Kernel, least: u64) -> bool {
+    let is_other = |id: &AxisId| kernel.scan_axes().all(|(axis, _)| axis != *id);
+    let mut others = kernel.axes_of_kind(AxisKind::Map).into_iter().filter(is_other);
+    let is_argument = others.clone().any(|axis| kernel.axis(axis).is_argument);
+    is_argument
+        || others.try_fold(1, |rows: u64, axis| rows.checked_mul(kernel.axis(axis).extent)) >= Some(least)
+}
+
+/// Whether steps of recurrences take long enough, are elementwise, and take and leave little.
+fn has_costly_steps(kernel: &Kernel) -> bool {
+    let is_in_order = in_order(kernel);
+    let steps = || (0..kernel.values.len()).filter(|&number| is_in_order[number]);
+    let is_elementwise = |number: usize| {
+        let value = &kernel.values[number];
+        let is_own = matches!(
+            value.op,
+            ValueOp::Carry { .. }
+                | ValueOp::Unary(..)
+                | ValueOp::Binary(..)
+                | ValueOp::Select(..)
+                | ValueOp::Cast(..)
+        );
+        // Bytes would have as many lanes as a vector has of them.
+        is_own && (value.dtype == DType::Bool || value.dtype.size() >= 4)
+    };
+    let is_carry = |id: ValueId| matches!(kernel.value(id).op, ValueOp::Carry { .. });
+    let cost = |number: usize| match ValueId(number as u32) {
+        id if is_carry(id) => 0.0,
+        id => operations(kernel, id),
+    };
+    let is_number = |id: &ValueId| kernel.value(*id).dtype != DType::Bool;
+    let carries = || kernel.recurrences.iter().map(|recurrence| recurrence.carry);
+    let left = || kernel.stores.iter().map(|store| store.value).filter(|id| is_in_order[id.index()]);
+    let taken = taken_in_order(kernel);
+    steps().all(is_elementwise)
+        && steps().map(cost).sum::<f64>() >= COSTLY
+        && carries().all(|id| is_number(&id))
+        && taken.iter().all(is_number)
+        && taken.len() + left().count() <= 2 * MOST_IN_LANES
+}
+
+/// Which values only the loop in order knows: scans, carries, and what lies between two of them or leads to what a step
+/// gives to the next.
+pub(crate) fn in_order(kernel: &Kernel) -> Vec<bool> {
+    let is_seed = |op: &ValueOp| matches!(op, ValueOp::Scan { .. } | ValueOp::Carry { .. });
+    let mut follows = vec![false; kernel.values.len()];
+    for (number, value) in kernel.values.iter().enumerate() {
+        let below = kernel.operands(&value.op).iter().any(|operand| follows[operand.index()]);
+        follows[number] = below || is_seed(&value.op);
+    }
+    let scans = kernel.values.iter().filter(|value| matches!(value.op, ValueOp::Scan { .. }));
+    let ends = scans.flat_map(|value| kernel.operands(&value.op));
+    let ends = ends.chain(kernel.recurrences.iter().map(|recurrence| recurrence.next));
+    let mut leads = vec![false; kernel.values.len()];
+    kernel.down_from(ends).into_iter().for_each(|id| leads[id.index()] = true);
+    let of = |(number, value): (usize, &Value)| {
+        is_seed(&value.op) || follows[number] && leads[number] && !matches!(value.op, ValueOp::Last { .. })
+    };
+    kernel.values.iter().enumerate().map(of).collect()
+}
+
+/// What the loop in order takes of a row or a position: it is known before.
+pub(crate) fn taken_in_order(kernel: &Kernel) -> Vec<ValueId> {
+    let is_in_order = in_order(kernel);
+    let varies = |id: &ValueId| !is_in_order[id.index()] && !kernel.value(*id).axes.is_empty();
+    let steps = kernel.values.iter().zip(&is_in_order).filter(|(_, is_in_order)| **is_in_order);
+    let operands = steps.flat_map(|(value, _)| match value.op {
+        ValueOp::Carry { .. } => Vec::new(),
+        _ => kernel.operands(&value.op).to_vec(),
+    });
+    let next = kernel.recurrences.iter().map(|recurrence| recurrence.next);
+    let mut taken: Vec<ValueId> = operands.chain(next).filter(varies).collect();
+    taken.sort_unstable();
+    taken.dedup();
+    taken
 }
 
 /// Steps from which a column whose length is an argument has as many threads as can share it: 4096 columns of 4096 took 60 µs
@@ -99,7 +189,9 @@ pub(super) fn scan(kernel: &Kernel, language: Language) -> Option<ScanSchedule> 
             let rows = if is_argument { 1 } else { rows_of(length) };
             // Rows that go side by side are worth more than smaller blocks, where there are enough for all cores.
             let (others, together) = (extent_of(kernel, &map) / length.max(1), rows_together(kernel));
-            let rows = if others >= MANY_ROWS { rows.max(together) } else { rows };
+            let are_steps = together == ROWS_IN_LANES && !kernel.recurrences.is_empty();
+            let many = if are_steps { together } else { MANY_ROWS };
+            let rows = if others >= many { rows.max(together) } else { rows };
             // Rows of a block that make no whole group would go on alone.
             let rows = if rows > together { rows / together * together } else { rows };
             ScanSchedule { threads: 1, rows: rows as u32, vector: 1, tile: 0, splits: 1 }
