@@ -4,7 +4,7 @@
 use lazuli::{DType, Device, Target, Tensor};
 
 use crate::common::data::{mixed, ordinary};
-use crate::common::{Output, check, check_fused, exact};
+use crate::common::{Output, check, check_fused, check_on_cpu, exact};
 
 /// Numbers of which many are equal, with NaN, infinities and zeros of both signs among floats.
 fn numbers(device: &Device, dtype: DType, shape: &[usize]) -> Tensor {
@@ -199,6 +199,23 @@ fn what_is_among_others() {
             // Of another dtype, and more than one dimension.
             let integers = others.nan_to_num(100.0, None, None).cast(DType::U8).unsqueeze(1);
             assert_eq!(x.isin(&integers).to_vec::<bool>().unwrap(), expected, "{count} on {device}");
+        }
+    }
+}
+
+/// A few of long rows, of which vectors are looked through: equal ones, zeros of both signs and NaN among them.
+#[test]
+fn few_of_long_rows() {
+    for (rows, length, wanted) in [(3, 1000, 5), (2, 8191, 8), (5, 300, 9), (1, 40_000, 50)] {
+        for dtype in [DType::F32, DType::BF16, DType::I32, DType::U8, DType::I64] {
+            check_on_cpu(&format!("{wanted} of {rows} rows of {length} {dtype}"), |device| {
+                let x = mixed(device, dtype, [rows, length], 7, 61);
+                let few = (ordinary(device, DType::F32, [rows, length], 1) * 3.0).round().cast(dtype);
+                let mut outputs = both("largest", x.topk(wanted, 1, true));
+                outputs.extend(both("least", x.topk(wanted, 1, false)));
+                outputs.extend(both("of few numbers", few.topk(wanted, 1, true)));
+                outputs
+            });
         }
     }
 }

@@ -60,10 +60,10 @@ impl Writer<'_> {
     }
 
     /// A loop that puts the items of the row whose axes are bound.
-    fn put(&self, emitter: &mut Emitter, items: Items, at: impl Fn(Expr) -> Expr) {
+    fn put(&self, emitter: &mut Emitter, items: Items, hint: LoopHint, at: impl Fn(Expr) -> Expr) {
         let over = self.sorts.over;
         let place = Expr::name(over);
-        emitter.repeat_along(&[over], counting(over, 0, self.length(), LoopHint::None), |emitter| {
+        emitter.repeat_along(&[over], counting(over, 0, self.length(), hint), |emitter| {
             self.sorts.put(emitter, items, at(place.clone()), place);
         });
     }
@@ -108,7 +108,7 @@ impl Writer<'_> {
             let last = end.clone().then(Sub, 1);
             let row = |lane: Expr| tile.clone().then(Add, lane).then(Min, last.clone());
             self.each_lane(emitter, row, lanes.clone(), |emitter, lane| {
-                self.put(emitter, items, |place| at(place, &lane));
+                self.put(emitter, items, LoopHint::None, |place| at(place, &lane));
             });
             let by = SortBy::Lanes { count: self.length() };
             emitter.push(Stmt::Sort(Box::new(Sorting { items: array, at: Expr::Int(0), wide: false, by })));
@@ -160,7 +160,9 @@ impl Writer<'_> {
         let items = Items { array, wide: self.sorts.wide };
         let at = |place: Expr| base.clone().then(Add, place);
         emitter.unflatten(row, &self.sorts.outer, 1);
-        self.put(emitter, items, at);
+        // Wide ones are two numbers each.
+        let hint = if items.wide { LoopHint::None } else { LoopHint::Simd };
+        self.put(emitter, items, hint, at);
         let wanted = Expr::Int(self.kernel.axis(self.sorts.axis).extent);
         let row = SortedRow { spare, spare_at: items.place(spare_at), count: self.length(), wanted };
         let by = SortBy::Row(Box::new(row));

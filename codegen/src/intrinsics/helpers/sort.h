@@ -19,16 +19,19 @@ void lz_sort_row_i64(long long* restrict row, long long* restrict spare, idx cou
     item last = to[0];
     for (idx i = 1; i < wanted; ++i) last = to[i] > last ? to[i] : last;
     idx kept = 0;
-    for (idx i = 0; i < count;) {
+    for (idx i = 0; i < count; i += 16) {
       const idx end = count - i < 16 ? count : i + 16;
-      int any = 0;
-      for (idx j = i; j < end; ++j) any |= from[j] <= last;
-      for (idx j = any ? i : end; j < end; ++j) {
+      if (end == i + 16) {
+        int any = 0;
+#pragma omp simd reduction(| : any)
+        for (int j = 0; j < 16; ++j) any |= from[i + j] <= last;
+        if (!any) continue;
+      }
+      for (idx j = i; j < end; ++j) {
         const item own = from[j];
         from[kept] = own;
         kept += own <= last;
       }
-      i = end;
     }
     count = kept;
   } else if (wanted < count / 8) {

@@ -6,7 +6,7 @@ use super::{DISTANCES, Held, LEFT, Loop, MASKED_DISTANCES, OF_HALF};
 use crate::index::{Atom, AxisId, AxisRanges, Bound, IndexExpr};
 use crate::intrinsics::lanes::SPREAD;
 use crate::intrinsics::lanes::{Kind, Lanes, Value};
-use crate::intrinsics::{self, Helpers, parenthesise};
+use crate::intrinsics::{self, Helpers, SortPart, parenthesise};
 use crate::ir::{AxisKind, Kernel};
 use crate::nest::compared;
 use crate::nest::stmt::{Arithmetic, Expr, Type};
@@ -187,6 +187,21 @@ impl Loop<'_, '_> {
             // The same in registers.
             Expr::FromMemory(_, value) | Expr::ToMemory(_, value) => self.value(value),
             Expr::Random { dtype, seed, index } => self.random(*dtype, *seed, index),
+            Expr::Sort {
+                part: part @ (SortPart::Item | SortPart::Key | SortPart::Place),
+                dtype,
+                descending,
+                operands,
+            } => {
+                let [a, place] = &**operands;
+                let text = intrinsics::sort_part(C, *part, (*dtype, *descending), ["a", "place"], &mut none);
+                let place = match part {
+                    SortPart::Key => Value::scalar("0u".into(), Kind::U32),
+                    _ => self.place(place)?,
+                };
+                let a = self.value(a)?;
+                self.translated(&text, &[("a", a), ("place", place)])
+            }
             Expr::Wide(a) => self.value(a),
             Expr::InBounds(bounds) => self.in_bounds(bounds),
             Expr::Int(_)
@@ -429,6 +444,15 @@ impl Loop<'_, '_> {
         let step = self.index_step(index)?;
         let first = self.printer.expr(&Expr::Index(index.clone()));
         Some(Value::vector(format!("lz_short_positions({first}, {step})"), Kind::I32))
+    }
+
+    /// Where an element of a sorted row is.
+    fn place(&mut self, expr: &Expr) -> Option<Value> {
+        let Expr::Name(Var::Axis(axis)) = expr else { return None };
+        let step = self.index_step(&IndexExpr::axis(*axis))?;
+        let first = self.printer.expr(expr);
+        let text = format!("(u32v)lz_short_positions({first}, {step})");
+        Some(Value::vector(text, Kind::U32))
     }
 
     /// Positions compared in 32 bits, with each other or with what is the same for all lanes: that is cut off where no position
