@@ -28,6 +28,8 @@ pub(super) struct Contracted {
     rows: u64,
     columns: u64,
     terms: u64,
+    /// Positions that both have, of an outermost axis at least [`share::SOME_PRODUCTS`].
+    products: u64,
 }
 
 /// A factor: along which axes it varies, and what it is made of.
@@ -88,28 +90,36 @@ impl Contracted {
         if left.is_empty() || right.is_empty() || !is_one(&left) || !is_one(&right) {
             return None;
         }
-        let (mut rows, mut columns, mut terms) = (1u64, 1u64, 1u64);
+        let (mut rows, mut columns, mut terms, mut products) = (1u64, 1u64, 1u64, 1u64);
         for (axis, &extent) in shape.iter().enumerate().filter(|(_, extent)| **extent != 1) {
             let varies = |side: &[&Factor]| side.iter().any(|factor| factor.varies[axis]);
             let positions = match (axes.contains(&axis), varies(&left), varies(&right)) {
                 (true, ..) => &mut terms,
                 (false, true, false) => &mut rows,
                 (false, false, true) => &mut columns,
-                (false, true, true) => continue,
+                (false, true, true) => &mut products,
                 (false, false, false) => return None,
             };
             *positions = positions.saturating_mul(extent as u64);
+            if axis == 0 && products > 1 {
+                products = products.max(share::SOME_PRODUCTS);
+            }
         }
-        Some(Contracted { combined, nodes, rows, columns, terms })
+        Some(Contracted { combined, nodes, rows, columns, terms, products })
+    }
+
+    /// Whether a factor is one row.
+    pub(super) fn is_row(&self) -> bool {
+        self.rows == 1
     }
 
     /// Whether tiles of both factors are worth bringing in: they are used again and again.
     pub(super) fn pays(&self, figures: &TargetFigures, reads_windows: impl FnOnce() -> bool) -> bool {
-        let Contracted { combined, rows, columns, terms, .. } = *self;
+        let Contracted { combined, rows, columns, terms, products, .. } = *self;
         let (fewer, more) = (rows.min(columns), rows.max(columns));
         match figures.packs {
             true => {
-                share::is_packed(more, fewer, terms)
+                share::is_packed_batch(products, more, fewer, terms)
                     || combined == Combined::Products && share::is_packed_long(rows, columns, terms)
                     || share::is_packed_image(rows, columns, terms) && reads_windows()
             }

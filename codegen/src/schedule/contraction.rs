@@ -6,7 +6,8 @@ use super::exact::is_exact;
 use super::lift::{Lift, lifted};
 use super::share::{
     BLOCK_MULTIPLICATIONS, COLUMNS, FEWEST_ROWS, MOST_IN_THREAD, MOST_ROWS, PACKED_TERMS, PANEL, ROWS,
-    TILE_ROWS, is_packed, is_packed_image, is_packed_long, is_streamed, is_tiled,
+    SOME_PRODUCTS, TILE_ROWS, is_packed, is_packed_batch, is_packed_image, is_packed_long, is_streamed,
+    is_tiled,
 };
 use super::taps::is_in_lanes;
 use super::windows::{MOST_IMAGES, Windows};
@@ -225,6 +226,12 @@ impl Contraction {
             && self.dtype.is_float()
     }
 
+    /// How many products there are, of a number that is an argument at least some.
+    pub(super) fn batches(&self, kernel: &Kernel) -> u64 {
+        let is_growing = self.batch.iter().any(|&axis| kernel.axis(axis).is_argument);
+        positions(kernel, &self.batch).max(if is_growing { SOME_PRODUCTS } else { 1 })
+    }
+
     fn pays(&self, kernel: &Kernel, language: Language) -> bool {
         let extent = |axes: &[AxisId]| positions(kernel, axes);
         let (rows, terms) = (extent(&self.rows), extent(&self.depth));
@@ -245,7 +252,10 @@ impl Contraction {
                     self.sum == self.dtype || self.products.iter().all(|product| product.lift.is_some());
                 let is_long = || !self.has_lifts() && is_packed_long(rows, columns, terms);
                 is_in_lanes
-                    && (is_packed(rows, columns, terms) || is_long() || is_thin() || has_few_channels())
+                    && (is_packed_batch(self.batches(kernel), rows, columns, terms)
+                        || is_long()
+                        || is_thin()
+                        || has_few_channels())
             }
             Language::Cuda => {
                 let is_large = self.depth.len() == 1 && !self.has_lifts();

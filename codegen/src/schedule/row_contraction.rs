@@ -128,7 +128,8 @@ impl RowContraction {
             None => !found.statistics.is_empty() && !found.scores.is_empty(),
         };
         let length = kernel.axis(found.along).extent;
-        let pays = super::share::is_packed(
+        let pays = super::share::is_packed_batch(
+            found.contraction.batches(kernel),
             positions(kernel, &found.contraction.rows),
             kernel.axis(found.contraction.column).extent,
             if product.is_some() { length } else { found.terms(kernel) },
