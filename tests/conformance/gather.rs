@@ -389,6 +389,31 @@ fn only_positions_that_are_read_are_checked() {
     }
 }
 
+/// Positions of rows are looked up once for all columns: some at a time, and those that are left.
+#[test]
+fn sums_of_rows_that_are_looked_up() {
+    for (bags, each, width) in [(9, 20, 64), (5, 13, 40), (3, 7, 33)] {
+        check_fused(&format!("{bags} sums of {each} rows of {width}"), |device| {
+            let table = ordinary(device, DType::F32, [50, width], 1);
+            let at = index(device, &[bags, each], 50, 3);
+            let weights = ordinary(device, DType::F32, [bags, each, 1], 4);
+            let (rows, scales) = (at.embedding(&table), ordinary(device, DType::F32, [50], 5));
+            vec![
+                near("means", rows.mean(1), 1e-5, 1e-5),
+                near("weighed", (&rows * weights).sum(1), 1e-5, 1e-5),
+                near("by another table", (&rows * scales.take(&at).unsqueeze(-1)).sum(1), 1e-5, 1e-5),
+                exact("largest", rows.max(1)),
+            ]
+        });
+    }
+    let table = ordinary(&Device::cpu(), DType::F32, [50, 64], 1);
+    let mut at = vec![3i64; 60];
+    at[33] = 50;
+    let at = Tensor::from_vec(at, [3, 20]);
+    let error = at.embedding(&table).mean(1).eval().unwrap_err().to_string();
+    assert!(error.contains("50"), "{error}");
+}
+
 /// A failed check leaves the tensor as it was, and others of the plan without values.
 #[test]
 fn after_an_error_nothing_is_settled() {

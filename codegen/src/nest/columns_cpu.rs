@@ -331,6 +331,22 @@ impl<'k> CpuColumns<'k> {
             && accumulators.iter().all(|accumulator| accumulator.op.is_plain())
     }
 
+    /// Positions that a pass looks up for all columns at once.
+    fn looked_up(&self, pass: &Pass) -> Vec<AxisId> {
+        let kernel = self.kernel;
+        let below = kernel.down_from(pass.reductions.iter().copied());
+        let indices = below.iter().flat_map(|&id| kernel.value(id).op.indices());
+        let computed = indices.flat_map(|index| kernel.computed_axes(index));
+        let is_of_row = |(_, value): &(AxisId, ValueId)| {
+            let axes = &kernel.value(*value).axes;
+            !axes.contains(&self.inner()) && self.plan.axes.iter().any(|axis| axes.contains(axis))
+        };
+        let mut axes: Vec<AxisId> = computed.filter(is_of_row).map(|(axis, _)| axis).collect();
+        axes.sort_unstable();
+        axes.dedup();
+        axes
+    }
+
     /// The positions of a sweep, some at a time, in their order; gives the first of those that are left.
     fn together(
         &self,
@@ -347,11 +363,30 @@ impl<'k> CpuColumns<'k> {
             whole = Expr::Name(emitter.bind(name, INDEX, whole));
         }
         let (start, k) = (emitter.index("start"), emitter.index("k"));
+        let places = self.looked_up(pass);
+        let at = |emitter: &mut Emitter<'k>| {
+            emitter.bind(self.flat, INDEX, start.then(Add, k));
+            emitter.bind_axes(&self.plan.axes);
+        };
         emitter.repeat(stepping(start, (from, whole.clone()), TOGETHER, LoopHint::None), |emitter| {
+            // Looked up once, and not for each vector of columns.
+            let places: Vec<(AxisId, Expr)> = places
+                .iter()
+                .map(|&axis| {
+                    let array = emitter.fresh("place");
+                    (axis, Expr::element(emitter.array(array, INDEX, TOGETHER), Expr::Name(k)))
+                })
+                .collect();
+            if !places.is_empty() {
+                emitter.repeat(counting(k, 0, TOGETHER, LoopHint::Unroll), |emitter| {
+                    at(emitter);
+                    emitter.leave_positions(&places);
+                });
+            }
             self.each_column(emitter, |emitter, lane| {
                 emitter.repeat(counting(k, 0, TOGETHER, LoopHint::Unroll), |emitter| {
-                    emitter.bind(self.flat, INDEX, start.then(Add, k));
-                    emitter.bind_axes(&self.plan.axes);
+                    at(emitter);
+                    emitter.find_positions(&places);
                     for (&id, accumulator) in pass.reductions.iter().zip(accumulators) {
                         accumulator.take(emitter, id, Some(lane), None);
                     }

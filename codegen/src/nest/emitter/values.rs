@@ -305,6 +305,24 @@ impl Emitter<'_> {
         }
     }
 
+    /// Leaves positions that are looked up in elements of arrays, for a loop further on.
+    pub(in crate::nest) fn leave_positions(&mut self, positions: &[(AxisId, Expr)]) {
+        for (axis, target) in positions {
+            self.bind_computed(&IndexExpr::axis(*axis));
+            self.push(Stmt::Assign { target: target.clone(), value: Expr::name(*axis) });
+        }
+    }
+
+    /// States where positions are that a loop before has looked up.
+    pub(in crate::nest) fn find_positions(&mut self, positions: &[(AxisId, Expr)]) {
+        for (axis, element) in positions {
+            self.bind(*axis, Type::Index, element.clone());
+            if let Some(scope) = self.scopes.last_mut() {
+                scope.computed.push(*axis);
+            }
+        }
+    }
+
     /// Simple operations of the functions that a step of such a loop has.
     fn functions(&self, id: ValueId, axes: &[AxisId]) -> f64 {
         let varies = |id: &ValueId| self.kernel.value(*id).axes.iter().any(|axis| axes.contains(axis));
