@@ -169,7 +169,12 @@ fn schedules_are_what_fusion_said() {
                         Schedule::Contraction(_) | Schedule::RowContraction(_) | Schedule::RowProduct(_)
                     );
                     assert!(is_product || !group.waits_for_rows);
-                    assert!(is_as_said(schedule, group.hero), "{language:?}: {:?}, {schedule}", group.hero);
+                    let said = explain::Explanation::of(&plan);
+                    assert!(
+                        is_as_said(schedule, group.hero),
+                        "{language:?}: {:?}, {schedule}\n{said}",
+                        group.hero
+                    );
                 }
             }
         }

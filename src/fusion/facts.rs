@@ -57,6 +57,8 @@ pub(super) struct NodeFacts {
     pub(super) is_packed: bool,
     /// Whether those are combined in another way than by sums of products.
     pub(super) is_lifted: bool,
+    /// Whether it is the product of one row with lines of terms: rows that a core reduces, in lanes along them.
+    pub(super) is_along_terms: bool,
     /// Whether it is a reduction of a few elements, which neighbouring results read far apart.
     pub(super) is_across: bool,
     /// Whether it is what a recurrence has come to in the end.
@@ -190,6 +192,7 @@ impl Facts {
             slides: None,
             is_packed: false,
             is_lifted: false,
+            is_along_terms: false,
             is_across: false,
             is_end: matches!(node.op, Op::Recurrence { result: StepResult::Last(_), .. }),
             idle: 1.0,
@@ -231,6 +234,11 @@ impl Facts {
                     if self.of(operands[0]).reuse > 1.0 && !facts.is_lifted {
                         facts.cost *= self.figures.product;
                     }
+                    facts.is_along_terms = self.figures.packs
+                        && facts.is_packed
+                        && !facts.is_lifted
+                        && Contracted::of(graph, operands[0], *op, axes).is_some_and(|of| of.is_row())
+                        && reads_across(graph, &self.reads, id, axes);
                     facts.rows = Some(self.rows_of(graph, operands[0], axes, numbers));
                     facts.is_across = self.figures.packs
                         && facts.by == By::Thread
@@ -486,7 +494,7 @@ fn read_windows(graph: &Graph, reads: &Reads, id: NodeId, axes: &[usize], found:
     let reduced = || axes.iter().map(|&reduced| (axis(reduced), shape[reduced] as u64));
     let map: SmallVec<[AxisId; 6]> =
         (0..shape.rank()).filter(|other| !axes.contains(other)).map(axis).collect();
-    each_read(graph, reads, id, |reader, position| {
+    each_read(graph, reads, id, |[reader, _], position| {
         let is_window = share::is_window(position, reduced(), &map);
         if is_window {
             found.push(reader);
@@ -504,12 +512,22 @@ fn is_in_lanes(graph: &Graph, reads: &Reads, id: NodeId, axes: &[usize]) -> bool
         return false;
     };
     let reduced = || axes.iter().map(|&axis| (AxisId(axis as u32), shape[axis] as u64));
-    let mut found = false;
-    each_read(graph, reads, id, |_, position| {
-        found |= share::is_window_in_lanes(position, reduced(), AxisId(inner as u32));
+    let inner = AxisId(inner as u32);
+    let (mut found, mut is_across) = (false, false);
+    each_read(graph, reads, id, |[_, of], position| {
+        // What lies between is computed where it is combined.
+        if !matches!(graph.node(of).op, Op::Unary(_) | Op::Binary(_) | Op::Select | Op::Cast) {
+            found |= share::is_window_in_lanes(position, reduced(), inner);
+            is_across |= lies_across(position, inner);
+        }
         false
     });
-    found && !reads_across(graph, reads, id, axes)
+    found && !is_across
+}
+
+/// Whether what neighbouring results read there is so far apart that lanes read it one by one.
+fn lies_across(position: &IndexExpr, inner: AxisId) -> bool {
+    position.coefficient(inner).is_none_or(|step| step.unsigned_abs() > share::NEAR)
 }
 
 /// Whether what a reduction reads for neighbouring results lies so far apart that lanes read it one by one.
@@ -519,15 +537,20 @@ fn reads_across(graph: &Graph, reads: &Reads, id: NodeId, axes: &[usize]) -> boo
     let Some(inner) = inner.map(|inner| AxisId(inner as u32)) else { return false };
     let mut found = false;
     each_read(graph, reads, id, |_, position| {
-        found |= position.coefficient(inner).is_none_or(|step| step.unsigned_abs() > share::NEAR);
+        found |= lies_across(position, inner);
         found
     });
     found
 }
 
-/// Goes through what a reduction reads, and what follows from it element by element: who reads, and at which position of
+/// Goes through what a reduction reads, and what follows from it element by element: who reads what, and at which position of
 /// the whole. What answers with true is not looked into.
-fn each_read(graph: &Graph, reads: &Reads, id: NodeId, mut found: impl FnMut(NodeId, &IndexExpr) -> bool) {
+fn each_read(
+    graph: &Graph,
+    reads: &Reads,
+    id: NodeId,
+    mut found: impl FnMut([NodeId; 2], &IndexExpr) -> bool,
+) {
     let operand = graph.operands(id)[0];
     let shape = &graph.node(operand).shape;
     let mut ranges = AxisRanges::new();
@@ -542,7 +565,7 @@ fn each_read(graph: &Graph, reads: &Reads, id: NodeId, mut found: impl FnMut(Nod
         let is_computed = reads.is_computed(at);
         if is_computed || matches!(node.op, Op::Input(_)) {
             let position = maps::flatten(&indices, &node.shape).simplify(&ranges);
-            if found(reader, &position) {
+            if found([reader, at], &position) {
                 continue;
             }
         }

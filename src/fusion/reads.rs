@@ -128,7 +128,8 @@ impl Reads {
             };
             let is_interleaved = || graph.operands(id).iter().any(is_one);
             if stores_views && found.iter().any(|read| read.interleaved) && is_interleaved() {
-                result.divided[id.index()] = Some(Divided::INTERLEAVED.or(result.divided[id.index()]));
+                let own = Divided::interleaved(innermost(&node.shape));
+                result.divided[id.index()] = Some(own.or(result.divided[id.index()]));
             }
             for read in &found {
                 result.users[read.node.index()].push(id);

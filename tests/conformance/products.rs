@@ -341,6 +341,49 @@ fn numbers_that_are_packed_along_a_row() {
     });
 }
 
+/// So long that two kernels would store all weights between them.
+#[test]
+fn packed_numbers_of_a_line_are_one_kernel() {
+    let device = Device::cpu();
+    for length in [512, 2048] {
+        let packed = ordinary(&device, DType::U8, [1024, length / 2], 1);
+        let [x, scales] = [&[1, length][..], &[1024, length / 64, 1]]
+            .map(|shape| floats(&device, DType::F32, shape.to_vec(), 1.0, 2));
+        let codes = Tensor::stack(&[&packed & 15, &packed >> 4], 2).reshape([1024, length / 64, 64]);
+        let weights = ((codes.cast(DType::F32) - 8.0) * scales).reshape([1024, length]);
+        let kernels = x.linear(&weights, None).explain().unwrap().kernels();
+        assert_eq!(kernels, 1, "{length}");
+    }
+}
+
+/// Many small products, packed where all of them have enough to multiply, and rows of them.
+#[test]
+fn many_small_products() {
+    for [batch, rows, terms, columns] in
+        [[100, 4, 16, 8], [70, 27, 16, 27], [65, 8, 9, 16], [64, 5, 12, 11], [3, 16, 16, 16], [1, 8, 16, 8]]
+    {
+        check_on_cpu(&format!("{batch} times {rows}×{terms}×{columns}"), |device| {
+            let of = |shape: &[usize], seed| floats(device, DType::F32, shape.to_vec(), 1.0, seed);
+            let (relative, absolute) = tolerance(DType::F32, terms);
+            let near = |name: &str, y| near(name, y, relative, absolute);
+            let (a, b) = (of(&[batch, rows, terms], 1), of(&[batch, terms, columns], 2));
+            let c = of(&[batch, columns, terms], 3);
+            let scores = a.matmul(c.transpose(1, 2)) * 0.5;
+            vec![
+                near("lines", a.matmul(&b)),
+                near("lines of terms", scores.relu()),
+                near("both ways", b.transpose(1, 2).matmul(a.transpose(1, 2))),
+                near("with itself", a.matmul(a.transpose(1, 2))),
+                near("weighed", scores.softmax(2).matmul(&c)),
+                exact(
+                    "whole numbers",
+                    (&a * 4.0).round().cast(DType::I32).matmul((&b * 4.0).round().cast(DType::I32)),
+                ),
+            ]
+        });
+    }
+}
+
 #[test]
 fn another_batch_size_is_no_other_kernel() {
     let target = Target::cpu();

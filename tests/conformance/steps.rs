@@ -150,7 +150,8 @@ fn steps_draw_random_numbers_of_any_shape() {
         });
         let all = x.dropout(0.4, 7).sum(1);
         vec![
-            near("as the whole tensor's", (&sums - all).abs().max(..), 0.0, 1e-6),
+            // Sums of eight numbers of up to 10, in another order: some of their last bits.
+            near("as the whole tensor's", (&sums - all).abs().max(..), 0.0, 1e-5),
             near("sums", sums, 1e-6, 1e-6),
             exact("drawn", drawn),
         ]

@@ -48,6 +48,10 @@ struct Shape<'a> {
     kind: Loop,
     /// Rows of results are stored as they are computed; what is read or stored across them takes a line an element.
     stores_rows: bool,
+    /// Results along the rows are stored, or their positions are found.
+    is_ordered: bool,
+    /// Lanes go along rows.
+    is_along: bool,
 }
 
 /// How a node is evaluated.
@@ -118,7 +122,10 @@ impl Analyser<'_> {
         let is_shared_scan = figures.packs
             && scan.is_some_and(|lines| lines.are_shared_rows(figures.processors))
             && !nodes.iter().any(is_recurrence);
-        let shape = Shape { rows, is_scan: scan.is_some(), is_shared_scan, kind, stores_rows };
+        let is_ordered = stores_rows || finds_positions;
+        let is_along = kind == Loop::Rows || nodes.iter().any(|&id| facts.of(id).is_along_terms);
+        let is_scan = scan.is_some();
+        let shape = Shape { rows, is_scan, is_shared_scan, kind, stores_rows, is_ordered, is_along };
         self.ways = [0.0; 2];
         let Analysis { work, recomputed, texts, .. } = analysis;
         // Whether what is read is not one with what is stored, so that the innermost axis has a loop of its own.
@@ -183,11 +190,15 @@ impl Analyser<'_> {
                 beside_steps[usize::from(state.is_prologue)] = true;
             }
             // What lies in turns is counted in steps, in whatever loop.
-            let around = if place.0 == Loop::Steps { kind } else { place.0 };
+            let around = match place.0 {
+                Loop::Steps | Loop::Products if shape.is_along => Loop::Rows,
+                Loop::Steps => kind,
+                around => around,
+            };
             let at = Place {
                 is_result: evaluation.is_in_place && !shape.is_scan && around != Loop::Windows,
                 is_windowed: state.is_windowed,
-                is_ordered: stores_rows || finds_positions,
+                is_ordered,
             };
             let slows = |divided: Divided| divided.slows(around, at);
             if !(at.is_result && state.is_stored) && facts.reads.divided(id).is_some_and(slows) {
@@ -269,6 +280,13 @@ impl Analyser<'_> {
         work.operations += operations * self.facts.figures.loops[kind as usize][role as usize];
     }
 
+    /// Whether lanes have the parts of a join that lie in turns by turns: neighbours of a row are combined before it is.
+    fn combines_neighbours(&self, id: NodeId, shape: &Shape) -> bool {
+        let at = Place { is_ordered: shape.is_ordered, ..Place::default() };
+        let divided = self.facts.reads.divided(id);
+        shape.is_along && divided.is_some_and(|divided| !divided.slows(Loop::Rows, at))
+    }
+
     fn evaluation(&mut self, number: usize, id: NodeId, shape: &Shape) -> Evaluation {
         let (node, mut state) = (self.facts.of(id), self.states[number]);
         let elements = node.elements as f64;
@@ -306,7 +324,8 @@ impl Analyser<'_> {
             before.is_prologue |= is_hero || state.is_prologue;
         }
         // What one element after the other combines or lays down, it computes as well.
-        let interleaves = self.facts.reads.reads(id).iter().any(|read| read.interleaved);
+        let interleaves = self.facts.reads.reads(id).iter().any(|read| read.interleaved)
+            && !self.combines_neighbours(id, shape);
         let inside = match interleaves {
             true => Loop::Steps,
             false if is_in_thread => state.inside.max(Loop::Windows),

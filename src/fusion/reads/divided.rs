@@ -46,9 +46,11 @@ pub(crate) struct Place {
 }
 
 impl Divided {
-    /// Neighbours are of several parts.
-    pub(super) const INTERLEAVED: Divided =
-        Divided { stretch: 1, is_inside: true, is_strided: false, is_windowed: false, is_join: true };
+    /// Neighbours are of several parts: so many in turn.
+    pub(super) fn interleaved(parts: usize) -> Divided {
+        let stretch = if parts as u64 <= share::NEAR { parts as u64 } else { 1 };
+        Divided { stretch, is_inside: true, is_strided: false, is_windowed: false, is_join: true }
+    }
 
     /// Whether positions are divided for each element in a loop.
     pub(crate) fn slows(self, kind: Loop, at: Place) -> bool {
