@@ -87,8 +87,6 @@ struct Loop<'p, 'a> {
     count: &'static str,
     /// Its variable, and where that begins.
     lanes: (Var, &'p Expr),
-    /// Where it begins and ends, as far as that is known.
-    ends: Vec<u64>,
     /// Whether quotients by constants stay from the loop's first position to its last.
     is_segment: bool,
     /// Whether what local arrays have beyond its end is stored later, or never read.
@@ -178,13 +176,6 @@ impl Printer<'_> {
             count: if is_whole { "LANES" } else { LEFT },
             is_segment: hint == LoopHint::SimdSegment,
             is_spilling: hint == LoopHint::SimdSpilling,
-            ends: [from, to]
-                .into_iter()
-                .filter_map(|end| match end {
-                    Expr::Int(end) => Some(*end),
-                    _ => None,
-                })
-                .collect(),
             ..Loop::new(self, (var, from))
         };
         vectors.find_groups(body);
@@ -244,7 +235,6 @@ impl<'p, 'a> Loop<'p, 'a> {
             groups: Vec::new(),
             count: "LANES",
             lanes,
-            ends: Vec::new(),
             is_segment: false,
             is_spilling: false,
             counts: false,
@@ -425,10 +415,7 @@ impl Loop<'_, '_> {
             Room::Vector | Room::Counted => (store, self.count()),
         };
         let streams = match is_streamed {
-            true => {
-                let ends = (self.lanes.0, &self.ends[..]);
-                format!(", {}", streams(self.printer.kernel, (index, dtype), ends))
-            }
+            true => format!(", {}", streams(self.printer.kernel, (index, dtype), self.lanes)),
             false => String::new(),
         };
         self.line(&format!("{store}({to}, {value}, {count}{streams});"));

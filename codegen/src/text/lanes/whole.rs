@@ -151,46 +151,29 @@ pub(super) fn lies_beside(kernel: &Kernel, index: &Expr, var: Var) -> bool {
 /// Bytes of a cache line.
 const LINE_BYTES: u64 = 64;
 
-/// Whether what a loop over `var` between these ends stores goes around the caches, in C: whole lines of a cache do. What goes around them is
-/// collected by line, and a line of which a part goes through them is given up and read again, 170 ns on a Zen 3. A vector is a line, or lines
-/// are whole where the loop ends and where what it stores begins. The text has all numbers that it follows from (`text::pattern`).
-pub(super) fn streams(kernel: &Kernel, (index, dtype): (&Expr, DType), (var, ends): (Var, &[u64])) -> String {
+/// Whether what a loop over `var` stores goes around the caches, in C: whole lines of a cache do. What goes around them is collected by line,
+/// and a line of which a part goes through them is given up and read again, 170 ns on a Zen 3. A vector is a line, or lines are whole where the
+/// loop begins in each row. The text has all numbers that it follows from, and is the same whatever they are (`text::pattern`).
+pub(super) fn streams(kernel: &Kernel, (index, dtype): (&Expr, DType), (var, from): (Var, &Expr)) -> String {
     let (bytes, line) = (dtype.size() as u64, LINE_BYTES / dtype.size() as u64);
     let vectors = format!("LANES * {bytes} >= {LINE_BYTES}");
     let mut steps = Some(Vec::new());
     add_steps(kernel, index, var, &[], &mut steps);
-    let Some(steps) = steps else { return format!("streams && {vectors}") };
+    let Some(mut steps) = steps else { return format!("streams && {vectors}") };
     if steps.is_empty() {
         return "streams".into();
     }
-    let is_whole = |factor: &u64| *factor == 0 || factor.is_power_of_two() && *factor >= line;
-    let product = |factors: &[u64]| factors.iter().map(u64::to_string).collect::<Vec<_>>().join(" * ");
-    let mut others: Vec<String> = Vec::new();
-    for factors in steps.iter().filter(|factors| !factors.iter().any(is_whole)) {
-        // Small ones are never stand-ins.
-        if factors.iter().all(|&factor| factor <= MOST_LANES) {
-            match factors.iter().product::<u64>().is_multiple_of(line) {
-                true => continue,
-                false => return format!("streams && {vectors}"),
-            }
-        }
-        let product = product(factors);
-        if !others.contains(&product) {
-            others.push(product);
-        }
+    if let Expr::Int(from @ 1..) = from {
+        steps.push(vec![*from]);
     }
-    // Ends of whole vectors are others than the same number elsewhere: stand-ins differ.
-    let is_known = |end: &u64| is_whole(end) || line <= MOST_LANES && end.is_multiple_of(line);
-    for &end in ends.iter().filter(|end| !is_known(end)) {
-        let own = product(&[end]);
-        if end.is_multiple_of(MOST_LANES / 2) || !others.contains(&own) {
-            others.push(own);
+    let product = |factors: &Vec<u64>| factors.iter().map(u64::to_string).collect::<Vec<_>>().join(" * ");
+    match &steps[..] {
+        all if all.iter().any(|factors| factors[..] == [1]) => format!("streams && {vectors}"),
+        [one] => format!("streams && ({vectors} || ({} & {}) == 0)", product(one), line - 1),
+        all => {
+            let all = all.iter().map(product).collect::<Vec<_>>().join(" | ");
+            format!("streams && ({vectors} || (({all}) & {}) == 0)", line - 1)
         }
-    }
-    match &others[..] {
-        [] => "streams".into(),
-        [one] => format!("streams && ({vectors} || ({one} & {}) == 0)", line - 1),
-        all => format!("streams && ({vectors} || (({}) & {}) == 0)", all.join(" | "), line - 1),
     }
 }
 
