@@ -230,14 +230,13 @@ impl Facts {
                     let factors;
                     (facts.by, factors) = self.by(graph, id, *op, axes);
                     facts.is_packed = factors.is_some();
-                    facts.is_lifted = factors == Some(Combined::Lifted);
+                    facts.is_lifted = factors.as_ref().is_some_and(|of| of.combined == Combined::Lifted);
                     if self.of(operands[0]).reuse > 1.0 && !facts.is_lifted {
                         facts.cost *= self.figures.product;
                     }
                     facts.is_along_terms = self.figures.packs
-                        && facts.is_packed
                         && !facts.is_lifted
-                        && Contracted::of(graph, operands[0], *op, axes).is_some_and(|of| of.is_row())
+                        && factors.is_some_and(|of| of.is_row())
                         && reads_across(graph, &self.reads, id, axes);
                     facts.rows = Some(self.rows_of(graph, operands[0], axes, numbers));
                     facts.is_across = self.figures.packs
@@ -326,8 +325,8 @@ impl Facts {
         number
     }
 
-    /// Who does a reduction, and how it combines packed factors, if that is what it does.
-    fn by(&mut self, graph: &Graph, id: NodeId, op: ReduceOp, axes: &[usize]) -> (By, Option<Combined>) {
+    /// Who does a reduction, and what contraction of packed factors it is, if it is one.
+    fn by(&mut self, graph: &Graph, id: NodeId, op: ReduceOp, axes: &[usize]) -> (By, Option<Contracted>) {
         let operand = graph.operands(id)[0];
         let shape = &graph.node(operand).shape;
         let positions: u64 = axes.iter().map(|&axis| shape[axis] as u64).product();
@@ -351,7 +350,7 @@ impl Facts {
                 node.cost *= by;
                 node.reuse = self.figures.reuse;
             }
-            return (By::Threads, Some(of.combined));
+            return (By::Threads, Some(of));
         }
         // Kernels take the first axis as they find it: whatever its length, one text does.
         let is_outermost = axes.contains(&0) && shape[0] > 1;

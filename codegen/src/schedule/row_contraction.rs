@@ -128,8 +128,12 @@ impl RowContraction {
             None => !found.statistics.is_empty() && !found.scores.is_empty(),
         };
         let length = kernel.axis(found.along).extent;
+        let products = match language {
+            Language::C => found.contraction.batches(kernel),
+            Language::Cuda => 1,
+        };
         let pays = super::share::is_packed_batch(
-            found.contraction.batches(kernel),
+            products,
             positions(kernel, &found.contraction.rows),
             kernel.axis(found.contraction.column).extent,
             if product.is_some() { length } else { found.terms(kernel) },

@@ -27,30 +27,29 @@ pub(crate) const FEWEST_TERMS: u64 = 9;
 /// Fewer multiplications are soon done anyhow.
 const FEWEST_MULTIPLICATIONS: u64 = 1 << 15;
 
-/// So many of each are enough where there are many small ones.
-const FEWEST_OF_SMALL: u64 = 1 << 9;
+/// The same of each product of a batch, which all together have enough.
+const FEWEST_OF_EACH: u64 = 1 << 9;
 
-/// Products of a batch whose number is an argument.
+/// What an argument counts as that is a number of products, at least: one text is for all of them.
 pub const SOME_PRODUCTS: u64 = 64;
 
-/// The same of a GPU's tiles.
+/// Fewer rows, columns or terms do not pay for a GPU's tiles, nor do fewer multiplications.
 const FEWEST_TILED: u64 = 16;
 const FEWEST_TILED_MULTIPLICATIONS: u64 = 1 << 17;
 
 /// Whether a core packs the factors of a contraction: sums of so many terms, for so many rows and columns.
 pub fn is_packed(rows: u64, columns: u64, terms: u64) -> bool {
+    is_packed_batch(1, rows, columns, terms)
+}
+
+/// The same of so many products, each with factors of its own: all of them have enough to multiply, and each is worth packing.
+pub fn is_packed_batch(products: u64, rows: u64, columns: u64, terms: u64) -> bool {
+    let each = rows.saturating_mul(columns).saturating_mul(terms);
     rows >= FEWEST_ROWS
         && columns >= FEWEST_COLUMNS
         && terms >= FEWEST_TERMS
-        && rows.saturating_mul(columns).saturating_mul(terms) >= FEWEST_MULTIPLICATIONS
-}
-
-/// The same of a batch of so many products: all of them have enough to multiply, and each is worth packing.
-pub fn is_packed_batch(products: u64, rows: u64, columns: u64, terms: u64) -> bool {
-    let each = rows.saturating_mul(columns).saturating_mul(terms);
-    each >= FEWEST_OF_SMALL
-        && is_packed(rows, columns, terms.saturating_mul(products))
-        && terms >= FEWEST_TERMS
+        && each >= FEWEST_OF_EACH
+        && each.saturating_mul(products) >= FEWEST_MULTIPLICATIONS
 }
 
 /// Of so many terms, few rows and columns are enough if neither fill a vector: their sums stay in registers all along.

@@ -280,7 +280,7 @@ impl Analyser<'_> {
         work.operations += operations * self.facts.figures.loops[kind as usize][role as usize];
     }
 
-    /// Whether lanes have the parts of a join that lie in turns by turns: neighbours of a row are combined before it is.
+    /// Whether each part of an interleaved join has lanes of its own: neighbours along a row are combined before the row is.
     fn combines_neighbours(&self, id: NodeId, shape: &Shape) -> bool {
         let at = Place { is_ordered: shape.is_ordered, ..Place::default() };
         let divided = self.facts.reads.divided(id);
