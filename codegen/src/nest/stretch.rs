@@ -210,6 +210,9 @@ impl Stretches {
                     });
                 });
             });
+            if of.stores.is_empty() {
+                return;
+            }
             of.each_row(emitter, &|emitter| {
                 copy(emitter, &lines_after, &results);
                 of.along(emitter, stretch, &|emitter| {

@@ -187,19 +187,12 @@ impl Loop<'_, '_> {
             // The same in registers.
             Expr::FromMemory(_, value) | Expr::ToMemory(_, value) => self.value(value),
             Expr::Random { dtype, seed, index } => self.random(*dtype, *seed, index),
-            Expr::Sort {
-                part: part @ (SortPart::Item | SortPart::Key | SortPart::Place),
-                dtype,
-                descending,
-                operands,
-            } => {
+            // Wide items are two numbers each, and put one by one.
+            Expr::Sort { part: SortPart::Item, dtype, descending, operands } => {
                 let [a, place] = &**operands;
-                let text = intrinsics::sort_part(C, *part, (*dtype, *descending), ["a", "place"], &mut none);
-                let place = match part {
-                    SortPart::Key => Value::scalar("0u".into(), Kind::U32),
-                    _ => self.place(place)?,
-                };
-                let a = self.value(a)?;
+                let of = (*dtype, *descending);
+                let text = intrinsics::sort_part(C, SortPart::Item, of, ["a", "place"], &mut none);
+                let (a, place) = (self.value(a)?, self.place(place)?);
                 self.translated(&text, &[("a", a), ("place", place)])
             }
             Expr::Wide(a) => self.value(a),
