@@ -111,7 +111,7 @@ impl Skeleton {
         }
         let is_of_indices = INDICES.iter().any(|start| text.starts_with(start))
             && !STORES.iter().any(|start| text.starts_with(start));
-        // Steps from row to row, of which it follows whether these are whole lines of a cache.
+        // From here on are the steps from row to row, which decide whether rows begin with a line of a cache.
         let rows = line.find(STREAMED).unwrap_or(line.len());
         let (bytes, mut at, mut brackets) = (line.as_bytes(), 0, 0usize);
         let mut done = 0;
