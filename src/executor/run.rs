@@ -88,10 +88,10 @@ impl<'a> Run<'a> {
         let Prepared { commands, backend, .. } = &*self.prepared;
         let command = &commands[number];
         let mut allocated = Allocated { new: SmallVec::new(), scratch: SmallVec::new() };
-        for &(place, bytes) in &command.new {
+        for (others, &(place, bytes)) in command.new.iter().enumerate() {
             allocated.new.push(match &self.places[place.index()] {
                 Some(given) if given.bytes() == bytes => given.clone(),
-                _ => backend.allocate(bytes)?,
+                _ => backend.allocate_beside(bytes, others)?,
             });
         }
         for &(bytes, zeroed) in &command.scratch {

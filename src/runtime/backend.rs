@@ -137,10 +137,15 @@ impl Backend {
 
     /// Memory with unspecified contents.
     pub(crate) fn allocate(&self, bytes: usize) -> Result<Buffer> {
+        self.allocate_beside(bytes, 0)
+    }
+
+    /// The same for one of several results of a kernel, after so many others.
+    pub(crate) fn allocate_beside(&self, bytes: usize, others: usize) -> Result<Buffer> {
         match self {
             #[cfg(feature = "cuda")]
             Backend::Cuda(device) => device.allocate(bytes).map(Arc::new).map(Buffer::Cuda),
-            _ => HostBuffer::allocate(bytes).map(Arc::new).map(Buffer::Host),
+            _ => HostBuffer::allocate_beside(bytes, others).map(Arc::new).map(Buffer::Host),
         }
     }
 

@@ -20,8 +20,12 @@ const ALIGNMENT: usize = 64;
 const LARGE_PAGE: usize = 2 << 20;
 
 /// Blocks of sizes in this range do not all begin at the beginning of a page. Larger ones are no longer near when they are
-/// read again, and their lines of 4 KiB should not lie in two pages.
+/// read again, and their lines of 4 KiB should not lie in two pages: these begin further on only beside others, see [`APART`].
 const STAGGERED: Range<usize> = 64 << 10..2 * LARGE_PAGE;
+
+/// How far apart in their pages the large results of a kernel begin. What is stored around the caches is collected by line, and on
+/// a Zen 3 not of two lines with the same place in their pages: AdamW takes 3 times as long there (benches/notes/memory.md).
+const APART: usize = 5 * ALIGNMENT;
 
 /// What begins at multiples of it shares sets of the nearest cache, which hold 8 to 12 lines each.
 const PAGE: usize = 4096;
@@ -45,6 +49,23 @@ pub(crate) struct HostBuffer {
 struct Block {
     start: NonNull<u8>,
     capacity: usize,
+}
+
+impl Block {
+    /// Where its allocation begins.
+    fn allocation(&self) -> NonNull<u8> {
+        let place = if has_room(self.capacity) { self.start.addr().get() % PAGE } else { 0 };
+        // SAFETY: allocations with room begin with a page, and the block in it.
+        unsafe { self.start.sub(place) }
+    }
+
+    /// Has a large one begin where no other of so many does.
+    fn place_beside(&mut self, others: usize) {
+        if self.capacity >= STAGGERED.end {
+            // SAFETY: there is a page more than the capacity.
+            self.start = unsafe { self.allocation().add(others * APART % PAGE) };
+        }
+    }
 }
 
 // SAFETY: a block is plain memory that its one owner may use from any thread.
@@ -116,12 +137,17 @@ fn capacity_for(bytes: usize) -> Option<usize> {
     bytes.checked_next_multiple_of(step)
 }
 
-/// How a block of that capacity is allocated, with room to begin anywhere in its first page.
+/// Whether a block of that capacity can begin anywhere in the first page of its allocation.
+fn has_room(capacity: usize) -> bool {
+    capacity >= STAGGERED.start
+}
+
+/// How a block of that capacity is allocated.
 fn layout_for(capacity: usize) -> Option<Layout> {
-    let room = if STAGGERED.contains(&capacity) { PAGE } else { 0 };
+    let room = if has_room(capacity) { PAGE } else { 0 };
     let alignment = match capacity {
+        _ if capacity >= STAGGERED.end => LARGE_PAGE,
         _ if room > 0 => PAGE,
-        _ if capacity >= 2 * LARGE_PAGE => LARGE_PAGE,
         _ => ALIGNMENT,
     };
     Layout::from_size_align(capacity.checked_add(room)?, alignment).ok()
@@ -156,6 +182,11 @@ fn ask_for_large_pages(_: NonNull<u8>, _: usize) {}
 impl HostBuffer {
     /// A block with unspecified but initialised contents.
     pub(crate) fn allocate(bytes: usize) -> Result<HostBuffer> {
+        HostBuffer::allocate_beside(bytes, 0)
+    }
+
+    /// The same for one of several results of a kernel, after so many others.
+    pub(crate) fn allocate_beside(bytes: usize, others: usize) -> Result<HostBuffer> {
         let no_room = || out_of_memory(bytes as u64);
         let capacity = capacity_for(bytes).ok_or_else(no_room)?;
         let layout = layout_for(capacity).ok_or_else(no_room)?;
@@ -163,7 +194,8 @@ impl HostBuffer {
             return Err(no_room());
         }
         let pooled = pool().take(capacity);
-        if let Some(block) = pooled {
+        if let Some(mut block) = pooled {
+            block.place_beside(others);
             return Ok(HostBuffer { block, bytes, keeper: None });
         }
         let limit = COUNTER.limit();
@@ -186,7 +218,9 @@ impl HostBuffer {
         // SAFETY: what is staggered has a page more than its capacity.
         let start = unsafe { allocation.add(place_for(capacity)) };
         RESERVED.fetch_add(layout.size() as u64, Ordering::Relaxed);
-        Ok(HostBuffer { block: Block { start, capacity }, bytes, keeper: None })
+        let mut block = Block { start, capacity };
+        block.place_beside(others);
+        Ok(HostBuffer { block, bytes, keeper: None })
     }
 
     /// A block of zeros.
@@ -289,10 +323,8 @@ pub(crate) fn make_room() {
 fn release(block: Block) {
     if let Some(layout) = layout_for(block.capacity) {
         RESERVED.fetch_sub(layout.size() as u64, Ordering::Relaxed);
-        let start = block.start.as_ptr();
-        let place = if STAGGERED.contains(&block.capacity) { start.addr() % PAGE } else { 0 };
-        // SAFETY: allocated with the same layout in `allocate`, so that many bytes before, and this is its only owner.
-        unsafe { dealloc(start.sub(place), layout) };
+        // SAFETY: allocated with the same layout in `allocate`, and this is its only owner.
+        unsafe { dealloc(block.allocation().as_ptr(), layout) };
     }
 }
 
@@ -383,6 +415,23 @@ mod tests {
         assert!(pool.put(block(64)).is_empty());
         assert_eq!(capacities(pool.put(block(4096))), [64, 4096]);
         assert!(pool.bytes == 0 && pool.free.is_empty());
+    }
+
+    #[test]
+    fn large_results_of_a_kernel_begin_at_different_places() {
+        let bytes = STAGGERED.end + 1;
+        // The second time the blocks come from the pool, in whatever order.
+        for _ in 0..2 {
+            let results: Vec<HostBuffer> =
+                (0..16).map(|others| HostBuffer::allocate_beside(bytes, others).unwrap()).collect();
+            let places: Vec<usize> = results.iter().map(|result| result.as_ptr().addr() % PAGE).collect();
+            assert_eq!(places[..3], [0, APART, 2 * APART]);
+            let is_apart = |n: usize| places[..n].iter().all(|place| *place != places[n]);
+            assert!((0..16).all(is_apart) && places.iter().all(|place| place % ALIGNMENT == 0));
+            // SAFETY: nobody else has them.
+            results.iter().for_each(|result| unsafe { result.as_ptr().add(bytes - 1).write(1) });
+        }
+        assert_eq!(HostBuffer::allocate(bytes).unwrap().as_ptr().addr() % PAGE, 0);
     }
 
     #[test]
