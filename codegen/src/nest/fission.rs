@@ -113,6 +113,18 @@ impl Divided<'_> {
         wide
     }
 
+    /// What the ends are computed from, in the kernel's order: not beyond what is there.
+    fn computed(&self) -> Vec<ValueId> {
+        let mut is_below = vec![false; self.kernel.values.len()];
+        let mut pending = self.ends.clone();
+        while let Some(id) = pending.pop() {
+            if !std::mem::replace(&mut is_below[id.index()], true) && !self.there.contains(&id) {
+                pending.extend(self.kernel.operands(&self.kernel.value(id).op));
+            }
+        }
+        (0..self.kernel.values.len() as u32).map(ValueId).filter(|id| is_below[id.index()]).collect()
+    }
+
     /// The elements that a value is computed from, and what is computed between them and it, within loops of its own.
     fn below(&self, id: ValueId) -> (Vec<ValueId>, Vec<ValueId>) {
         let kernel = self.kernel;
@@ -145,7 +157,7 @@ impl Divided<'_> {
 
     /// Which values are worth a loop of their own in a loop of so many positions; `None` if one loop is best.
     pub(super) fn fission(&self, length: u64) -> Option<Fission> {
-        let below = self.kernel.down_from(self.ends.iter().copied());
+        let below = self.computed();
         let wide = self.in_64_bits();
         // An operation has as many lanes as the widest of its result and operands.
         let is_wide = |id: ValueId| {
@@ -441,6 +453,31 @@ impl Emitter<'_> {
     }
 }
 
+/// What is worth loops of its own in a loop of results along an axis, of so many positions, that finds some values in arrays.
+pub(super) fn of_results(
+    kernel: &Kernel,
+    axis: AxisId,
+    bound: &[AxisId],
+    there: &[ValueId],
+    length: u64,
+) -> Option<Fission> {
+    let is_far = |store: &Store| {
+        store.index.uses(axis) && store.index.coefficient(axis).is_none_or(|step| step.unsigned_abs() > 1)
+    };
+    // Lanes are not stored far apart.
+    let stores_far = kernel.stores.iter().any(is_far);
+    let divided = Divided {
+        kernel,
+        along: &[axis],
+        bound: bound.iter().copied().collect(),
+        ends: kernel.stores.iter().map(|store| store.value).collect(),
+        there,
+        apart: stores_far.then_some(TAIL),
+    };
+    // A loop without vectors takes many times as long, however short it is.
+    divided.fission(if stores_far { length.max(SHORTEST) } else { length })
+}
+
 /// The innermost loop of results, divided.
 pub(super) struct Stretches {
     axis: AxisId,
@@ -453,26 +490,11 @@ impl Stretches {
         if kernel.axis(axis).extent < SHORTEST_FAR && !kernel.axis(axis).is_argument {
             return None;
         }
-        let is_far = |store: &Store| {
-            store.index.uses(axis) && store.index.coefficient(axis).is_none_or(|step| step.unsigned_abs() > 1)
-        };
-        // Lanes are not stored far apart.
-        let stores_far = kernel.stores.iter().any(is_far);
-        let divided = Divided {
-            kernel,
-            along: &[axis],
-            bound: bound.iter().copied().collect(),
-            ends: kernel.stores.iter().map(|store| store.value).collect(),
-            there: &[],
-            apart: stores_far.then_some(TAIL),
-        };
         let length = match kernel.axis(axis) {
             axis if axis.is_argument => u64::MAX,
-            // A loop without vectors takes many times as long, however short it is.
-            axis if stores_far => axis.extent.max(SHORTEST),
             axis => axis.extent,
         };
-        divided.fission(length).map(|fission| Stretches { axis, fission })
+        of_results(kernel, axis, bound, &[], length).map(|fission| Stretches { axis, fission })
     }
 
     /// The loop from `from` to `to`.

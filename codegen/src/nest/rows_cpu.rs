@@ -159,7 +159,8 @@ fn cpu_sweep<'k>(
     let accumulators = pass.declare(emitter, kernel, (lanes > 1).then_some(lanes));
     let flat = plan.sweep_name(emitter);
     let combined = windows.and_then(|combined| {
-        let windows = Windows::of_pass(kernel, &plan.axes, ends(kernel, pass))?;
+        let there = emitter.cached.as_ref().map_or(&[][..], |cache| &cache.there);
+        let windows = Windows::of_pass(kernel, &plan.axes, ends(kernel, pass), there)?;
         Some((windows, combined.border.as_ref()))
     });
     let has_lines =
@@ -304,7 +305,8 @@ impl<'k> Sweep<'_, 'k> {
         (first, end): (Expr, Expr),
     ) {
         let length = windows.length();
-        let there: Vec<ValueId> = windows.ids().collect();
+        let cached = emitter.cached.as_ref().map_or(&[][..], |cache| &cache.there);
+        let there: Vec<ValueId> = windows.ids().chain(cached.iter().copied()).collect();
         let sweep = Sweep { windows: None, ..*self };
         let fission = sweep.fission_beside(&there, length).unwrap_or_default();
         let stretch = [emitter.fresh("begin"), emitter.fresh("stop")];

@@ -17,7 +17,7 @@ use window::{Guard, NoGuard, Strided, Window};
 use super::INDEX;
 use super::accumulate::Accumulator;
 use super::emitter::{Emitter, MOST_IN_LOOP};
-use super::fission::{Divided, Fission};
+use super::fission::{self, Fission};
 use super::guarded_lanes::{VECTOR, are_masks};
 use super::interior::decided;
 use super::loops::counting;
@@ -31,6 +31,9 @@ use crate::schedule::{LONGEST_UNROLLED, STACK_BYTES, Taps, is_last, sliding_axis
 
 /// Results of a stretch, at least: partial results of so many stay in the nearest cache.
 const LENGTH: u64 = 512;
+
+/// The same where all that is combined lies in rows of memory: processors ask for what comes next of long parts of these.
+const LENGTH_OF_ROWS: u64 = 1024;
 
 /// Sliding windows from this length on are made of each other.
 const SHORTEST_SLIDING: u64 = 8;
@@ -58,13 +61,18 @@ impl Windows {
         Windows::below(kernel, axis, &[], below)
     }
 
-    /// Those that a pass over some axes, along the last of them, needs for these values of its elements.
-    pub(super) fn of_pass(kernel: &Kernel, swept: &[AxisId], ends: Vec<ValueId>) -> Option<Windows> {
+    /// Those that a pass over some axes, along the last of them, needs for these values of its elements, beside what is there.
+    pub(super) fn of_pass(
+        kernel: &Kernel,
+        swept: &[AxisId],
+        ends: Vec<ValueId>,
+        there: &[ValueId],
+    ) -> Option<Windows> {
         let &axis = swept.last()?;
         let (mut pending, mut below) = (ends, Vec::new());
         while let Some(id) = pending.pop() {
             // What is one for all elements, as a reduction of them, is there before the pass.
-            if kernel.value(id).axes.contains(&axis) && !below.contains(&id) {
+            if kernel.value(id).axes.contains(&axis) && !below.contains(&id) && !there.contains(&id) {
                 pending.extend(kernel.operands(&kernel.value(id).op));
                 below.push(id);
             }
@@ -84,7 +92,14 @@ impl Windows {
         windows.retain(|window| !within.contains(&window.id));
         let longest = windows.iter().filter_map(|window| window.sliding).map(|(_, length)| length).max();
         let own = kernel.axis(axis);
-        let least = if own.is_argument { LENGTH } else { LENGTH.min(own.extent.next_multiple_of(16)) };
+        let is_simple = |own: &Window| own.sliding.is_none() && own.strided.is_none() && own.taps.is_none();
+        let least = match windows.iter().all(is_simple) {
+            // One text for many extents that are arguments.
+            _ if own.is_argument => LENGTH,
+            all_simple => {
+                (if all_simple { LENGTH_OF_ROWS } else { LENGTH }).min(own.extent.next_multiple_of(16))
+            }
+        };
         let length = least.max(longest.map_or(0, |longest| longest.next_power_of_two()));
         let bytes = |window: &Window| {
             let reach = window.sliding.map_or(0, |(_, length)| length + length.min(LENGTH));
@@ -282,15 +297,8 @@ impl Windows {
     /// What of the loop that uses the windows is worth loops of its own.
     fn fission(&self, kernel: &Kernel) -> Option<Fission> {
         let there: Vec<ValueId> = self.windows.iter().map(|window| window.id).collect();
-        let divided = Divided {
-            kernel,
-            along: &[self.axis],
-            bound: kernel.axes_of_kind(AxisKind::Map).into_iter().collect(),
-            ends: kernel.stores.iter().map(|store| store.value).collect(),
-            there: &there,
-            apart: None,
-        };
-        divided.fission(self.length)
+        let map = kernel.axes_of_kind(AxisKind::Map);
+        fission::of_results(kernel, self.axis, &map, &there, self.length)
     }
 
     /// Which partial result is that of the position that is bound.

@@ -21,8 +21,8 @@ const PLACES: [&str; 9] = [
 ];
 /// Is given a place, then what is stored there.
 const STORES: [&str; 2] = ["lz_store_", "lz_stream_"];
-/// Precedes the numbers by which it is decided whether a store goes around the caches.
-const STREAMED: &str = ", streams && (";
+/// Precedes how far a loop is, of a store that may go around the caches.
+const STREAMED: &str = ", streams, ";
 /// Lines of positions, lengths and what these are compared with.
 const INDICES: [&str; 9] = [
     "for (",
@@ -111,8 +111,7 @@ impl Skeleton {
         }
         let is_of_indices = INDICES.iter().any(|start| text.starts_with(start))
             && !STORES.iter().any(|start| text.starts_with(start));
-        // From here on are the steps from row to row, which decide whether rows begin with a line of a cache.
-        let rows = line.find(STREAMED).unwrap_or(line.len());
+        let streamed = line.find(STREAMED).unwrap_or(line.len());
         let (bytes, mut at, mut brackets) = (line.as_bytes(), 0, 0usize);
         let mut done = 0;
         // Calls whose operands are places, by the parentheses around them.
@@ -151,7 +150,7 @@ impl Skeleton {
                             || is_compared
                             || is_position
                             || brackets > 0
-                            || at > rows
+                            || at > streamed
                             || !places.is_empty())
                         && !(divides && varies_innermost(lines, line_number, before))
                     {

@@ -11,7 +11,7 @@ use super::share::NEAR_LENGTH;
 use super::vector::{Sizes, is_peeled};
 use super::{Figures, Plan, RowSchedule};
 use crate::index::AxisId;
-use crate::ir::{AxisKind, Kernel, Value, ValueOp};
+use crate::ir::{Axis, AxisKind, Kernel, Value, ValueOp};
 use crate::{Language, ReduceOp};
 
 /// Elements of a row whose threads take no more turns than they need.
@@ -23,6 +23,8 @@ const KEPT_BYTES: u64 = 64;
 
 /// Simple operations for an element that cost little beside reading it, and elements of a part of a row at least, however costly.
 const LIGHT: f64 = 16.0;
+/// How many times as much an element costs whose row counts for several, on a core.
+const COSTLY: u64 = 4;
 const LEAST_PART: u64 = 1024;
 
 /// Shared memory with which the threads of a block combine what each has of a row, a reduction: 32 warps, two values of 8
@@ -47,7 +49,11 @@ pub(super) fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures
             };
             let rows_per_block = match is_argument {
                 true => 1,
-                false => rows_of(length) as u32,
+                // What is costly goes to several threads where there are few rows.
+                false => {
+                    let each = (weight(kernel, axes) / COSTLY).max(reads(kernel, axes));
+                    rows_of(length.saturating_mul(each)) as u32
+                }
             };
             let online = adds_exp && (splits > 1 || length > NEAR_LENGTH);
             let stack_bytes = match is_argument || splits > 1 || online {
@@ -108,23 +114,37 @@ pub(super) fn rows(kernel: &Kernel, axes: &[AxisId], language: Language, figures
     }
 }
 
+/// How often an element of a row reads anything, in loops of its own.
+fn reads(kernel: &Kernel, axes: &[AxisId]) -> u64 {
+    let is_read = |value: &&Value| matches!(value.op, ValueOp::Load { .. });
+    kernel.values.iter().filter(is_read).map(|value| positions(kernel, axes, value)).max().unwrap_or(1)
+}
+
+/// Positions of the loops that an element of a row has of its own for a value. The same for every extent that is an argument.
+fn positions(kernel: &Kernel, axes: &[AxisId], value: &Value) -> u64 {
+    let own = match &value.op {
+        ValueOp::Reduce { axes: own, .. } if own.as_slice() != axes => own.as_slice(),
+        _ => &[],
+    };
+    let is_own = |axis: &AxisId| {
+        let Axis { kind, is_argument, .. } = *kernel.axis(*axis);
+        kind == AxisKind::Reduce && !is_argument && !axes.contains(axis)
+    };
+    let all = value.axes.iter().chain(own).copied().filter(is_own);
+    extent_of(kernel, &all.collect::<Vec<_>>())
+}
+
 /// What an element of a row takes, as a multiple of one that is little but read: what is computed of it, and in loops of its own.
 fn weight(kernel: &Kernel, axes: &[AxisId]) -> u64 {
-    let is_other = |axis: &AxisId| kernel.axis(*axis).kind == AxisKind::Reduce && !axes.contains(axis);
     let of = |value: &Value| {
-        let mut positions =
-            extent_of(kernel, &value.axes.iter().copied().filter(is_other).collect::<Vec<_>>());
         let cost = match &value.op {
             ValueOp::Unary(op, _) => op.cost(),
             ValueOp::Binary(op, ..) => op.cost(),
-            ValueOp::Reduce { op, axes: own, .. } if own.as_slice() != axes => {
-                positions *= extent_of(kernel, own);
-                op.cost()
-            }
+            ValueOp::Reduce { op, axes: own, .. } if own.as_slice() != axes => op.cost(),
             ValueOp::Load { .. } | ValueOp::Select(..) | ValueOp::Cast(..) => 1.0,
             _ => 0.0,
         };
-        cost * positions as f64
+        cost * positions(kernel, axes, value) as f64
     };
     let varies = |value: &&Value| axes.iter().any(|axis| value.axes.contains(axis));
     let cost: f64 = kernel.values.iter().filter(varies).map(of).sum();

@@ -85,7 +85,10 @@ impl Taps {
             own: Vec::new(),
         };
         let is_near = taps.step <= NEAR && (taps.step == 1 || taps.spread == 1);
-        let overlaps = taps.step < taps.spread.saturating_mul(length);
+        // The rows of a matrix have no elements in common, however long they are.
+        let windows = kernel.axis(axis);
+        let overlaps = taps.step < taps.spread.saturating_mul(length)
+            && (windows.is_argument || taps.step.saturating_mul(windows.extent.max(1) - 1) >= taps.spread);
         if !is_near || !overlaps || taps.reach() > LONGEST {
             return None;
         }

@@ -25,7 +25,7 @@ use crate::intrinsics::parenthesise;
 use crate::nest::stmt::{Arithmetic, Expr, LoopHint, Step, Stmt, Type};
 use crate::nest::variable::{Space, Var};
 use crate::nest::{Nest, Parameter};
-use whole::{Room, lies_beside, streams};
+use whole::{Room, lies_beside};
 
 /// The lanes that are left from the loop's variable on.
 const LEFT: &str = "lanes";
@@ -415,7 +415,11 @@ impl Loop<'_, '_> {
             Room::Vector | Room::Counted => (store, self.count()),
         };
         let streams = match is_streamed {
-            true => format!(", {}", streams(self.printer.kernel, (index, dtype), self.lanes)),
+            true => {
+                let (var, from) = self.lanes;
+                let done = Expr::name(var).then(Arithmetic::Sub, from.clone());
+                format!(", streams, {}", self.printer.expr(&done))
+            }
             false => String::new(),
         };
         self.line(&format!("{store}({to}, {value}, {count}{streams});"));

@@ -33,12 +33,13 @@ pub(super) struct Combined {
 impl Combined {
     pub(super) fn of(kernel: &Kernel, plan: &Plan, schedule: &RowSchedule) -> Option<Combined> {
         let &inner = plan.axes.last()?;
-        // What is kept from pass to pass has an array of its own.
-        if schedule.threads_per_row == 1 || schedule.stack_bytes > 0 {
+        // What is kept from pass to pass is at its position in the row, which lines of several axes do not count.
+        let keeps_lines = schedule.stack_bytes > 0 && plan.axes.len() > 1;
+        if schedule.threads_per_row == 1 || keeps_lines {
             return None;
         }
         let ends = plan.passes.iter().flat_map(|pass| ends(kernel, pass)).collect();
-        let windows = Windows::of_pass(kernel, &plan.axes, ends)?;
+        let windows = Windows::of_pass(kernel, &plan.axes, ends, &[])?;
         let border = windows.decide(kernel);
         let is_guarded = kernel.values.iter().any(|value| matches!(value.op, ValueOp::InBounds(_)));
         // Where they are used, conditions would keep loops from being vectors.

@@ -95,20 +95,28 @@ impl<'k> Partials<'_, 'k> {
     /// Those along vectors within the loops: each takes what there is at a place, and stores it.
     fn in_memory(&self, emitter: &mut Emitter<'k>, kernel: &'k Kernel, along: Along<'_, 'k>) {
         let loops = self.all().0;
+        let guard = self.windows[0].guard.as_ref().zip(self.border);
         self.elements.iter().for_each(|elements| elements.reset(emitter));
+        // Where no step is left out, all places have as many values.
+        let counted = Accumulator::common_welford(self.elements).filter(|_| guard.is_none());
+        let steps = counted.map(|elements| elements.declare_steps(emitter));
         loops.iter().for_each(|&axis| emitter.open(&[axis], false));
         emitter.open(&[], false);
+        let weight = counted.zip(steps.as_ref()).map(|(elements, steps)| elements.next_step(emitter, steps));
         let all = |emitter: &mut Emitter<'k>, kernel: &'k Kernel| {
             along(emitter, kernel, LoopHint::Simd, &|emitter| {
-                self.all().1.for_each(|(id, to)| to.take(emitter, id, Some(self.slot), None));
+                self.all().1.for_each(|(id, to)| to.take(emitter, id, Some(self.slot), weight.as_ref()));
             });
         };
-        match self.windows[0].guard.as_ref().zip(self.border) {
+        match guard {
             None => all(emitter, kernel),
             Some((guard, border)) => guard.choose(emitter, border, &all),
         }
         let body = emitter.close();
         emitter.append(body);
         loops.iter().rev().for_each(|&axis| emitter.close_loop(axis, LoopHint::None));
+        if let Some(steps) = &steps {
+            self.elements.iter().for_each(|elements| elements.spread_steps(emitter, steps));
+        }
     }
 }

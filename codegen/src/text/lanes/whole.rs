@@ -5,7 +5,6 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::DType;
 use crate::index::{Atom, IndexExpr, gcd};
 use crate::ir::Kernel;
 use crate::nest::Function;
@@ -146,65 +145,6 @@ fn is_from_first(kernel: &Kernel, (var, from): Lanes<'_>, index: &Expr) -> bool 
 /// Whether other lines than this one may lie in its last vector: what else the index grows by is no multiple of a vector.
 pub(super) fn lies_beside(kernel: &Kernel, index: &Expr, var: Var) -> bool {
     growth(kernel, index, var) % MOST_LANES as i64 != 0
-}
-
-/// Bytes of a cache line.
-const LINE_BYTES: u64 = 64;
-
-/// Whether what a loop over `var` stores goes around the caches, in C: whole lines of a cache do. What goes around them is collected by line,
-/// and a line of which a part goes through them is given up and read again, 170 ns on a Zen 3. A vector is a line, or lines are whole where the
-/// loop begins in each row. The text has all numbers that it follows from, and is the same whatever they are (`text::pattern`).
-pub(super) fn streams(kernel: &Kernel, (index, dtype): (&Expr, DType), (var, from): (Var, &Expr)) -> String {
-    let (bytes, line) = (dtype.size() as u64, LINE_BYTES / dtype.size() as u64);
-    let vectors = format!("LANES * {bytes} >= {LINE_BYTES}");
-    let mut steps = Some(Vec::new());
-    add_steps(kernel, index, var, &[], &mut steps);
-    let Some(mut steps) = steps else { return format!("streams && {vectors}") };
-    if steps.is_empty() {
-        return "streams".into();
-    }
-    if let Expr::Int(from @ 1..) = from {
-        steps.push(vec![*from]);
-    }
-    let product = |factors: &Vec<u64>| factors.iter().map(u64::to_string).collect::<Vec<_>>().join(" * ");
-    match &steps[..] {
-        all if all.iter().any(|factors| factors[..] == [1]) => format!("streams && {vectors}"),
-        [one] => format!("streams && ({vectors} || ({} & {}) == 0)", product(one), line - 1),
-        all => {
-            let all = all.iter().map(product).collect::<Vec<_>>().join(" | ");
-            format!("streams && ({vectors} || (({all}) & {}) == 0)", line - 1)
-        }
-    }
-}
-
-/// Adds the factors of each step by which an index goes where other variables than this one grow; `None` if one is not known.
-fn add_steps(kernel: &Kernel, index: &Expr, var: Var, times: &[u64], steps: &mut Option<Vec<Vec<u64>>>) {
-    let Some(known) = steps else { return };
-    match index {
-        Expr::Int(_) => {}
-        Expr::Name(name) if *name == var => {}
-        Expr::Index(index) => {
-            let others = index
-                .terms()
-                .iter()
-                .filter(|(atom, _)| !matches!(atom, Atom::Axis(axis) if kernel.position(*axis) == var));
-            known.extend(others.map(|(_, step)| [times, &[step.unsigned_abs()]].concat()));
-        }
-        Expr::Arithmetic(Arithmetic::Add, a, b) => {
-            add_steps(kernel, a, var, times, steps);
-            add_steps(kernel, b, var, times, steps);
-        }
-        // What is subtracted is where a part begins.
-        Expr::Arithmetic(Arithmetic::Sub, a, _) => add_steps(kernel, a, var, times, steps),
-        Expr::Arithmetic(Arithmetic::Mul, a, b) => match (&**a, &**b) {
-            (Expr::Int(more), of) | (of, Expr::Int(more)) => {
-                add_steps(kernel, of, var, &[times, &[*more]].concat(), steps);
-            }
-            _ => *steps = None,
-        },
-        Expr::Name(_) if !times.is_empty() => known.push(times.to_vec()),
-        _ => *steps = None,
-    }
 }
 
 /// A divisor of how far an index goes where other variables than this one grow; 0 if there are none.
