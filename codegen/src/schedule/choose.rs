@@ -160,8 +160,12 @@ fn reduces_contiguous_axis(kernel: &Kernel, axes: &[AxisId], operand: ValueId) -
         if !axes.iter().any(|axis| kernel.value(load).axes.contains(axis)) {
             continue;
         }
-        let weight =
-            kernel.buffers[buffer.index()].elements * kernel.buffers[buffer.index()].dtype.size() as u64;
+        let elements = match kernel.computed_axes(index).is_empty() {
+            true => kernel.buffers[buffer.index()].elements,
+            // Few rows of a table are looked up many times.
+            false => extent_of(kernel, &kernel.value(load).axes.iter().copied().collect::<Vec<_>>()),
+        };
+        let weight = elements.saturating_mul(kernel.buffers[buffer.index()].dtype.size() as u64);
         let consecutive = |axis: AxisId| index.least_step(axis) == 1;
         if axes.iter().any(|&axis| consecutive(axis)) {
             along += weight;
