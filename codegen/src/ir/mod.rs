@@ -379,10 +379,19 @@ impl Kernel {
 
     /// These values and all that they follow from, ascending.
     pub(crate) fn down_from(&self, roots: impl IntoIterator<Item = ValueId>) -> Vec<ValueId> {
+        self.down_to(roots, &[])
+    }
+
+    /// The same, but nothing that only values follow from that are there already.
+    pub(crate) fn down_to(
+        &self,
+        roots: impl IntoIterator<Item = ValueId>,
+        there: &[ValueId],
+    ) -> Vec<ValueId> {
         let mut is_below = vec![false; self.values.len()];
         let mut pending: Vec<ValueId> = roots.into_iter().collect();
         while let Some(id) = pending.pop() {
-            if !std::mem::replace(&mut is_below[id.index()], true) {
+            if !std::mem::replace(&mut is_below[id.index()], true) && !there.contains(&id) {
                 pending.extend(self.operands(&self.value(id).op));
             }
         }

@@ -113,18 +113,6 @@ impl Divided<'_> {
         wide
     }
 
-    /// What the ends are computed from, in the kernel's order: not beyond what is there.
-    fn computed(&self) -> Vec<ValueId> {
-        let mut is_below = vec![false; self.kernel.values.len()];
-        let mut pending = self.ends.clone();
-        while let Some(id) = pending.pop() {
-            if !std::mem::replace(&mut is_below[id.index()], true) && !self.there.contains(&id) {
-                pending.extend(self.kernel.operands(&self.kernel.value(id).op));
-            }
-        }
-        (0..self.kernel.values.len() as u32).map(ValueId).filter(|id| is_below[id.index()]).collect()
-    }
-
     /// The elements that a value is computed from, and what is computed between them and it, within loops of its own.
     fn below(&self, id: ValueId) -> (Vec<ValueId>, Vec<ValueId>) {
         let kernel = self.kernel;
@@ -157,7 +145,7 @@ impl Divided<'_> {
 
     /// Which values are worth a loop of their own in a loop of so many positions; `None` if one loop is best.
     pub(super) fn fission(&self, length: u64) -> Option<Fission> {
-        let below = self.computed();
+        let below = self.kernel.down_to(self.ends.iter().copied(), self.there);
         let wide = self.in_64_bits();
         // An operation has as many lanes as the widest of its result and operands.
         let is_wide = |id: ValueId| {

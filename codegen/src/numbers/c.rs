@@ -21,7 +21,7 @@ const PLACES: [&str; 9] = [
 ];
 /// Is given a place, then what is stored there.
 const STORES: [&str; 2] = ["lz_store_", "lz_stream_"];
-/// Precedes how far a loop is, of a store that may go around the caches.
+/// Of a store that may go around the caches, precedes how many elements its loop has stored.
 const STREAMED: &str = ", streams, ";
 /// Lines of positions, lengths and what these are compared with.
 const INDICES: [&str; 9] = [

@@ -23,9 +23,10 @@ const KEPT_BYTES: u64 = 64;
 
 /// Simple operations for an element that cost little beside reading it, and elements of a part of a row at least, however costly.
 const LIGHT: f64 = 16.0;
-/// How many times as much an element costs whose row counts for several, on a core.
-const COSTLY: u64 = 4;
 const LEAST_PART: u64 = 1024;
+
+/// On a core, elements that weigh so many times as much as light ones: their rows count as several.
+const COSTLY: u64 = 4;
 
 /// Shared memory with which the threads of a block combine what each has of a row, a reduction: 32 warps, two values of 8
 /// bytes.

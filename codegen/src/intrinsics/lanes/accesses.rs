@@ -382,8 +382,8 @@ impl Access {
         add(
             &name,
             format!(
-                "// Stores whole lines of a cache around the caches. Of a line that vectors are parts of, there are `before` elements before this one:
-// all of it is stored if the loop began no later, and has as many left.
+                "// Stores around the caches if all of the cache line is stored so: if the loop's `done` elements before this vector, and those from
+// it on, reach from the line's begin to its end.
 {PASTED}void {name}({ty}* to, {vector} x, idx count, idx streams, idx done) {{
 #if LANES * {size} >= 16
     typedef long long whole __attribute__((vector_size(LANES * sizeof(*to))));

@@ -5,7 +5,7 @@ use crate::nest::guarded_lanes::masks_lines;
 use crate::nest::interior::Interior;
 use crate::nest::passes::{Pass, Plan};
 use crate::nest::peeled::Peeled;
-use crate::nest::windows_cpu::{Border, Windows};
+use crate::nest::windows_cpu::{Border, LENGTH, Windows};
 use crate::schedule::RowSchedule;
 use crate::schedule::share::SHORTEST_WINDOWED_LINE;
 
@@ -35,7 +35,8 @@ impl Combined {
         let &inner = plan.axes.last()?;
         // What is kept from pass to pass is at its position in the row, which lines of several axes do not count.
         let keeps_lines = schedule.stack_bytes > 0 && plan.axes.len() > 1;
-        if schedule.threads_per_row == 1 || keeps_lines {
+        // Lanes that have counted together do so to the end of a stretch, which is a multiple of them but for the row's last.
+        if !(2..=LENGTH).contains(&u64::from(schedule.threads_per_row)) || keeps_lines {
             return None;
         }
         let ends = plan.passes.iter().flat_map(|pass| ends(kernel, pass)).collect();

@@ -1,11 +1,15 @@
-//! A window: what it goes over, and the one condition of all that it reads.
+//! A window: which reductions are one, what it goes over, and the one condition of all that it reads.
 
 use super::super::emitter::Emitter;
+use super::super::guarded_lanes::{VECTOR, are_masks};
 use super::super::interior::everywhere;
 use super::super::stmt::{Expr, Stmt};
 use crate::index::{AxisId, Bound, BoundTruth};
 use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
-use crate::schedule::Taps;
+use crate::schedule::{LONGEST_UNROLLED, Taps, is_last, sliding_axis, strided_axis};
+
+/// Sliding windows from this length on are made of each other.
+const SHORTEST_SLIDING: u64 = 8;
 
 /// A reduction over a window.
 pub(super) struct Window {
@@ -46,6 +50,64 @@ pub(in crate::nest) struct Border {
 }
 
 impl Window {
+    /// The reduction as a window of the loop over `axis`, one of those that a pass goes over if it is one, if it is worth it.
+    pub(super) fn of(kernel: &Kernel, axis: AxisId, swept: &[AxisId], id: ValueId) -> Option<Window> {
+        let value = kernel.value(id);
+        let ValueOp::Reduce { op, axes, position, .. } = &value.op else { return None };
+        let is_bound = |axis: &AxisId| kernel.axis(*axis).kind == AxisKind::Map || swept.contains(axis);
+        let is_free = value.axes.iter().all(is_bound);
+        if !is_free || !value.axes.contains(&axis) || axes.iter().any(|&axis| kernel.axis(axis).is_argument) {
+            return None;
+        }
+        let positions: u64 = axes.iter().map(|&axis| kernel.axis(axis).extent).product();
+        let sliding = sliding_axis(kernel, axis, id).filter(|&(_, length)| length >= SHORTEST_SLIDING);
+        let is_short = positions <= LONGEST_UNROLLED && sliding.is_none();
+        if is_short && is_one_vector(kernel, axis, &kernel.down_from([id])) {
+            return None;
+        }
+        let strided = match sliding.is_none() && op.is_plain() && position.is_none() {
+            true => {
+                strided_axis(kernel, axis, id).map(|(axis, length, stride)| Strided { axis, length, stride })
+            }
+            false => None,
+        };
+        let is_alone = sliding.is_none() && strided.is_none() && swept.is_empty();
+        let pays = |taps: &Taps| {
+            let fewest = if taps.step > 1 { FEWEST_STEPPING } else { FEWEST_SHORT };
+            !is_short || is_short_line(kernel, axis, id) && positions >= fewest
+        };
+        let taps = if is_alone { Taps::of(kernel, axis, id).filter(pays) } else { None };
+        let guard = match (sliding, &taps) {
+            (None, None) => Guard::of(kernel, (axis, swept), id, strided),
+            _ => Ok(None),
+        };
+        let (strided, guard) = match guard {
+            Ok(guard) => (strided, guard),
+            Err(NoGuard) => (None, None),
+        };
+        let shared = sliding.map(|(axis, _)| axis).or(strided.map(|strided| strided.axis));
+        let below = kernel.down_from(kernel.operands(&value.op));
+        let is_inner = |id: &&ValueId| {
+            matches!(kernel.value(**id).op, ValueOp::Reduce { .. }) && kernel.value(**id).axes.contains(&axis)
+        };
+        // What is reduced before is shared if it is one at each element of the window, and not one of the window.
+        let is_apart = |id: &ValueId| shared.is_none_or(|shared| !kernel.value(*id).axes.contains(&shared));
+        if below.iter().filter(is_inner).any(is_apart) {
+            return None;
+        }
+        // Others that are short are as well unrolled.
+        let is_last = strided.is_some_and(|strided| is_last(strided.length, strided.stride));
+        let has_others = axes.len() > 1 || below.iter().any(|id| is_inner(&id));
+        let is_worth_it = taps.is_some() || guard.is_some() || is_last && has_others || !is_short;
+        let loops = axes.iter().copied().filter(|&own| shared != Some(own)).collect();
+        is_worth_it.then_some(Window { id, loops, sliding, strided, guard, taps })
+    }
+
+    /// Whether what it combines lies in rows of memory, none of which it has in common with another.
+    pub(super) fn is_of_rows(&self) -> bool {
+        self.sliding.is_none() && self.strided.is_none() && self.taps.is_none()
+    }
+
     /// Whether another one goes over the same elements, under the same conditions.
     pub(super) fn goes_with(&self, other: &Window) -> bool {
         let of = |window: &Window| (window.sliding, window.strided);
@@ -147,3 +209,37 @@ impl Guard {
 
 /// The conditions of a window are several, or of another form.
 pub(super) struct NoGuard;
+
+/// Places of short windows over a border for which it is worth it to lay out what they read, and of those with a stride: lanes pick
+/// what they read from memory out of whole vectors.
+const FEWEST_SHORT: u64 = 16;
+const FEWEST_STEPPING: u64 = 9;
+
+/// Longer lines have an interior that needs no conditions, and shorter ones fill half a vector at most.
+const SHORT_LINES: std::ops::RangeInclusive<u64> = VECTOR / 2 + 1..=4 * VECTOR;
+
+/// Whether a window reaches over the border of short lines.
+fn is_short_line(kernel: &Kernel, axis: AxisId, id: ValueId) -> bool {
+    let is_guard = |id: &ValueId| {
+        let value = kernel.value(*id);
+        matches!(value.op, ValueOp::InBounds(_)) && value.axes.contains(&axis)
+    };
+    let own = kernel.axis(axis);
+    !own.is_argument && SHORT_LINES.contains(&own.extent) && kernel.down_from([id]).iter().any(is_guard)
+}
+
+/// Whether a loop over the axis is one vector of neighbours, in which short windows beyond the edges are combined as they are, in
+/// registers: a partial result in memory would have to be stored before its neighbours can be read.
+fn is_one_vector(kernel: &Kernel, axis: AxisId, below: &[ValueId]) -> bool {
+    let own = kernel.axis(axis);
+    let is_guarded = below.iter().any(|&id| matches!(kernel.value(id).op, ValueOp::InBounds(_)));
+    let is_near = |&id: &ValueId| match &kernel.value(id).op {
+        ValueOp::Load { index, .. } => index.coefficient(axis).is_some_and(|step| (0..=1).contains(&step)),
+        _ => true,
+    };
+    !own.is_argument
+        && own.extent <= VECTOR
+        && is_guarded
+        && below.iter().all(is_near)
+        && are_masks(kernel, axis)
+}
