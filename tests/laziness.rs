@@ -4,6 +4,7 @@
 
 mod workloads;
 
+use std::collections::HashSet;
 use std::time::Instant;
 
 use lazuli::{DType, Device, Error, Stats, Target, Tensor, eval, stats};
@@ -268,7 +269,9 @@ fn a_hundred_thousand_operations_are_planned_without_recursion() {
     }
     let program = compile_for([&x], &Target::cuda("sm_90")).unwrap();
     let kernels = program.kernels().len();
-    assert!((100_000 / 256..1000).contains(&kernels), "{kernels} kernels");
+    assert!((100_000 / 256..5000).contains(&kernels), "{kernels} kernels");
+    let texts: HashSet<&str> = program.kernels().iter().map(|kernel| kernel.source()).collect();
+    assert!(texts.len() <= 5, "{} texts", texts.len());
     println!("planned as {kernels} kernels in {:?}", start.elapsed());
 }
 
@@ -280,7 +283,8 @@ fn chains_of_views_are_planned_without_recursion() {
     }
     for target in [Target::cuda("sm_90"), Target::cpu()] {
         let program = compile_for([&x], &target).unwrap();
-        assert!(program.kernels().len() <= 10);
+        let texts: HashSet<&str> = program.kernels().iter().map(|kernel| kernel.source()).collect();
+        assert!(texts.len() <= 10, "{} texts of {} kernels", texts.len(), program.kernels().len());
         // An index does not grow with each view.
         assert!(program.kernels().iter().all(|kernel| kernel.source().len() < 100_000));
     }

@@ -25,7 +25,7 @@ const SETTINGS: Settings = Settings {
 fn crowded(inputs: u64, dtype: DType) -> Tensor {
     let inputs: Vec<Tensor> = (0..inputs)
         .map(|seed| {
-            let input = Tensor::rand([4096], seed).cast(dtype);
+            let input = Tensor::rand([1 << 15], seed).cast(dtype);
             input.eval().unwrap();
             input
         })

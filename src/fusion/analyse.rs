@@ -8,8 +8,9 @@ mod scatter;
 
 use super::cost::{Loop, Work};
 use super::domain::Rows;
-use super::facts::{By, Facts, MOST_PARTS, MOST_UPDATES, is_join};
+use super::facts::{By, Facts, MOST_PARTS, MOST_UPDATES};
 use super::group::{Group, MAX_BUFFERS, MAX_NODES, MAX_PASSES, Recomputed, WhyNot};
+use super::reads::is_join;
 use crate::graph::domain::Hero;
 use crate::graph::maps::MapId;
 use crate::graph::op::Op;

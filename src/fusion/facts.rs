@@ -9,7 +9,8 @@ use super::contracted::{Combined, Contracted};
 use super::cost::{TargetFigures, operation_cost};
 use super::cut::Cut;
 use super::domain::{Lines, Rows};
-use super::reads::{Divided, Reads};
+use super::reads::{Divided, Reads, is_join};
+use super::repeats::Repeats;
 use crate::graph::domain::{Domain, Roles, roles};
 use crate::graph::maps::{self, Indices};
 use crate::graph::op::{Op, StepResult, View};
@@ -78,12 +79,6 @@ pub(super) const MOST_PARTS: u32 = 4;
 /// at most: each of its positions computes all of them.
 pub(super) const MOST_UPDATES: u32 = 3;
 
-/// Whether the node selects, by position, between tensors that are padded to the whole.
-pub(super) fn is_join(graph: &Graph, id: NodeId) -> bool {
-    let is_padded = |id: &NodeId| matches!(graph.node(*id).op, Op::View(View::Pad { .. }));
-    matches!(graph.node(id).op, Op::Select) && graph.operands(id)[1..].iter().any(is_padded)
-}
-
 /// Positions next to another part at which windows may have elements of both.
 const BETWEEN: usize = 8;
 
@@ -140,6 +135,7 @@ pub(crate) struct Facts {
     /// Nodes that read windows for a reduction.
     windows: Vec<NodeId>,
     pub(super) figures: TargetFigures,
+    pub(super) repeats: Repeats,
     /// A merge that is not made.
     pub(super) undone: Option<Cut>,
 }
@@ -155,8 +151,10 @@ struct Numbers {
 
 impl Facts {
     pub(crate) fn new(graph: &Graph, figures: &TargetFigures, undone: Option<Cut>) -> Facts {
+        let reads = Reads::new(graph, figures.divided > 0.0);
         let mut facts = Facts {
-            reads: Reads::new(graph, figures.divided > 0.0),
+            repeats: Repeats::of(graph, &reads),
+            reads,
             nodes: Vec::with_capacity(graph.bound()),
             rows: Vec::new(),
             domains: Vec::new(),
@@ -288,11 +286,7 @@ impl Facts {
         let is_contraction = matches!(graph.node(product).op, Op::Binary(BinaryOp::Mul))
             && self.reads.users(product) == [sum]
             && !self.reads.is_output(product)
-            && self
-                .reads
-                .reads(product)
-                .iter()
-                .all(|read| self.of(read.node).elements < self.of(product).elements);
+            && graph.operands(product).iter().all(|&id| distinct(graph, id) < self.of(product).elements);
         is_contraction.then_some(product)
     }
 
@@ -444,6 +438,16 @@ pub(crate) fn far_read(graph: &Graph, gather: NodeId, figures: &TargetFigures) -
     let table = graph.node(graph.operands(gather)[0]);
     let is_near = table.shape.elements().saturating_mul(table.dtype.size()) <= NEAR_TABLE;
     figures.far_read * if is_near { OF_NEAR_TABLE } else { 1.0 }
+}
+
+/// How many elements of a tensor are read through views, at most: a factor may be a part of a large one.
+fn distinct(graph: &Graph, mut id: NodeId) -> usize {
+    let mut least = graph.node(id).shape.elements();
+    while matches!(graph.node(id).op, Op::View(_)) {
+        id = graph.operands(id)[0];
+        least = least.min(graph.node(id).shape.elements());
+    }
+    least
 }
 
 /// Whether positions are compared or converted, for which lanes of 32 bits do.

@@ -98,6 +98,8 @@ pub(crate) enum WhyNot {
     TooLarge {
         nodes: usize,
     },
+    /// Kernels of as many steps have one text.
+    TooMany(TooMany),
     TooManyPasses,
     TooManyBuffers {
         buffers: usize,
@@ -117,6 +119,14 @@ pub(crate) enum WhyNot {
     },
     /// As one kernel they were measured to be slower: in words.
     Tuned(String),
+}
+
+/// Operations that come so many times in a program, and the most of a kernel.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct TooMany {
+    pub(crate) called: &'static str,
+    pub(crate) times: u32,
+    pub(crate) most: u32,
 }
 
 /// A node by the method that recorded it and, where that recorded several reductions, which of them it is.
@@ -218,6 +228,10 @@ impl fmt::Display for WhyNot {
             WhyNot::TooLarge { nodes } => {
                 write!(f, "{nodes} operations are more than the {MAX_NODES} of a kernel")
             }
+            WhyNot::TooMany(TooMany { called, times, most }) => write!(
+                f,
+                "{called} comes {times} times in the program, and up to {most} times in a kernel, so that many kernels have one text"
+            ),
             WhyNot::TooManyPasses => {
                 write!(f, "it would go over its rows more than {MAX_PASSES} times")
             }

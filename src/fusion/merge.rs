@@ -18,7 +18,7 @@ use super::analyse::Analyser;
 use super::cost::TargetFigures;
 use super::cut::Cut;
 use super::facts::{Facts, MOST_PARTS};
-use super::group::{Group, MAX_NODES};
+use super::group::Group;
 use super::reads::Read;
 use crate::graph::domain::Hero;
 use crate::graph::{Graph, NodeId};
@@ -220,11 +220,9 @@ impl<'a> Merger<'a> {
         }
         let mut parts: Vec<u32> = computed.iter().map(|&id| self.part_of(&[id])).collect();
         // What a contraction sums comes first, in case only so many nodes may join.
-        let is_summed = |id: &&NodeId| reads.users(**id).iter().any(|&user| facts.of(user).is_packed);
-        let (summed, others): (Vec<&NodeId>, Vec<&NodeId>) = match self.part.most_nodes < MAX_NODES {
-            true => computed.iter().partition(is_summed),
-            false => (Vec::new(), computed.iter().collect()),
-        };
+        let is_product = |id: NodeId, user: NodeId| facts.contracted(self.graph, user) == Some(id);
+        let is_summed = |id: &&NodeId| reads.users(**id).iter().any(|&user| is_product(**id, user));
+        let (summed, others): (Vec<&NodeId>, Vec<&NodeId>) = computed.iter().partition(is_summed);
         for &id in summed.into_iter().chain(others) {
             let is_inside = |user: &&NodeId| group_of[user.index()] != usize::MAX;
             let mut users = reads.users(id).iter().filter(is_inside);
@@ -252,6 +250,10 @@ impl<'a> Merger<'a> {
                 continue;
             }
             if parts[from] != parts[to] && parts[from].min(parts[to]) != partition::NONE {
+                continue;
+            }
+            let both = members[from].iter().chain(&members[to]).copied();
+            if facts.repeats.too_many(self.graph, both).is_some() {
                 continue;
             }
             if let Some(reduction) = shared[from]
@@ -469,6 +471,12 @@ impl<'a> Merger<'a> {
         }
     }
 
+    /// Whether one kernel would have too much of what comes many times.
+    fn has_too_many(&self, a: &Group, b: &Group) -> bool {
+        let nodes = a.nodes.iter().chain(&b.nodes).copied();
+        self.facts.repeats.too_many(self.graph, nodes).is_some()
+    }
+
     /// The launches and the traffic that a merge would do without.
     fn estimate(&self, action: Action) -> Option<f64> {
         let bytes = |&id: &NodeId| self.facts.of(id).bytes() as f64;
@@ -476,16 +484,25 @@ impl<'a> Merger<'a> {
             Action::Merge(a, b) | Action::Siblings(a, b) if self.are_beyond(a, b) => return None,
             Action::Merge(a, b) | Action::Siblings(a, b) => {
                 let (a, b) = (self.groups[a].as_ref()?, self.groups[b].as_ref()?);
+                if self.has_too_many(a, b) {
+                    return None;
+                }
                 let stored: f64 = a.outputs.iter().filter(|id| b.reads.contains(id)).map(bytes).sum();
                 let shared: f64 = a.reads.iter().filter(|id| b.reads.contains(id)).map(bytes).sum();
                 2.0 * stored + shared
             }
             Action::Inline(producer) => {
                 let consumers = self.inlines(producer)?;
-                if consumers.iter().any(|&consumer| self.are_beyond(producer, consumer)) {
+                let own = self.groups[producer].as_ref()?;
+                let is_apart = |&consumer: &usize| {
+                    let reader = self.groups[consumer].as_ref();
+                    self.are_beyond(producer, consumer)
+                        || reader.is_some_and(|reader| self.has_too_many(own, reader))
+                };
+                if consumers.iter().any(is_apart) {
                     return None;
                 }
-                let stored: f64 = self.groups[producer].as_ref()?.outputs.iter().map(bytes).sum();
+                let stored: f64 = own.outputs.iter().map(bytes).sum();
                 stored * (1 + consumers.len()) as f64
             }
         };

@@ -14,6 +14,7 @@ mod facts;
 pub(crate) mod group;
 mod merge;
 pub(crate) mod reads;
+mod repeats;
 #[cfg(test)]
 mod tests;
 
@@ -420,7 +421,7 @@ pub(crate) fn boundaries(graph: &Graph, facts: &Facts, grouping: &Grouping) -> V
         }
         needs.push(needed);
     }
-    let mut apart = Apart { facts, grouping, needs, analyser: Analyser::new(graph, facts) };
+    let mut apart = Apart { graph, facts, grouping, needs, analyser: Analyser::new(graph, facts) };
     let readers = readers(groups);
     let boundary = |((producer, consumer), values): ((usize, usize), Vec<NodeId>)| {
         let reason = apart.why(producer, consumer, &readers);
@@ -438,6 +439,7 @@ fn readers(groups: &[Group]) -> FxHashMap<NodeId, usize> {
 
 /// What says why groups are apart.
 struct Apart<'a> {
+    graph: &'a Graph,
     facts: &'a Facts,
     grouping: &'a Grouping,
     needs: Vec<FxHashSet<usize>>,
@@ -475,12 +477,15 @@ impl Apart<'_> {
         let is_longer = fused + text(&merged) >= (apart + text(first) + text(second)) * merge::DOUBT;
         let is_consumer = first.outputs.iter().any(|id| second.reads.contains(id));
         let is_between = |&between: &usize| between != a && self.needs[between].contains(&a);
+        let nodes = first.nodes.iter().chain(&second.nodes).copied();
+        let too_many = self.facts.repeats.too_many(self.graph, nodes);
         match merged.recomputed {
             Some(Recomputed { value, times, .. }) if is_slower => {
                 WhyNot::Recomputation { value, times, fused, apart }
             }
             _ if is_slower => WhyNot::Unprofitable { fused, apart },
             _ if self.needs[b].iter().any(is_between) => WhyNot::Cycle,
+            _ if too_many.is_some() => too_many.map_or(WhyNot::NotTried, WhyNot::TooMany),
             _ if is_longer => WhyNot::Repeated { operations: merged.texts - first.texts - second.texts },
             // The search doubts small losses as well.
             _ if fused >= apart => WhyNot::Unprofitable { fused, apart },

@@ -56,6 +56,12 @@ pub(crate) struct Reads {
     pub(crate) maps: Maps,
 }
 
+/// Whether the node selects, by position, between tensors that are padded to the whole.
+pub(super) fn is_join(graph: &Graph, id: NodeId) -> bool {
+    let is_padded = |id: &NodeId| matches!(graph.node(*id).op, Op::View(View::Pad { .. }));
+    matches!(graph.node(id).op, Op::Select) && graph.operands(id)[1..].iter().any(is_padded)
+}
+
 /// The node whose buffer holds an output: reshapes only rename the elements.
 pub(crate) fn stored_as(graph: &Graph, mut id: NodeId) -> NodeId {
     while let Op::View(View::Reshape) = graph.node(id).op {

@@ -7,6 +7,7 @@ mod common;
 mod joins;
 #[path = "../../benches/reuse/programs.rs"]
 mod programs;
+mod steps;
 mod training;
 
 use std::collections::HashSet;

@@ -21,6 +21,9 @@ const PLACES: [&str; 9] = [
 ];
 /// Is given a place, then what is stored there.
 const STORES: [&str; 2] = ["lz_store_", "lz_stream_"];
+/// Is given a place, then how far it is to that of the next lane; and what places of lanes are compared with.
+const SHORT_POSITIONS: &str = "lz_short_positions(";
+const COMPARED: &str = "), lz_splat_u32v(";
 /// Of a store that may go around the caches, precedes how many elements its loop has stored.
 const STREAMED: &str = ", streams, ";
 /// Lines of positions, lengths and what these are compared with.
@@ -126,8 +129,9 @@ impl Skeleton {
                 b',' => places.retain(|&(outside, is_first)| !is_first || outside + 1 < depth),
                 b'l' | b'_' if !is_word(bytes.get(at.wrapping_sub(1))) => {
                     let is_store = STORES.iter().any(|call| line[at..].starts_with(call));
-                    if is_store || PLACES.iter().any(|call| line[at..].starts_with(call)) {
-                        places.push((depth, is_store));
+                    let is_first = is_store || line[at..].starts_with(SHORT_POSITIONS);
+                    if is_first || PLACES.iter().any(|call| line[at..].starts_with(call)) {
+                        places.push((depth, is_first));
                     }
                 }
                 b'[' => brackets += 1,
@@ -149,6 +153,7 @@ impl Skeleton {
                         && (is_of_indices
                             || is_compared
                             || is_position
+                            || before.ends_with(COMPARED)
                             || brackets > 0
                             || at > streamed
                             || !places.is_empty())

@@ -14,13 +14,18 @@ pub(super) const NONE: u32 = 0;
 
 /// The part of each node; empty if no region is more than one kernel, of so many nodes at most.
 pub(super) fn partition(facts: &Facts, nodes: &[NodeId], most_nodes: usize) -> Vec<u32> {
-    if nodes.len() <= most_nodes {
+    if nodes.len() <= most_nodes && facts.repeats.is_empty() {
         return Vec::new();
     }
     let regions = regions(facts, nodes, |read| read.aligned);
     let mut parts = Vec::new();
     let mut last = NONE;
-    for region in regions.iter().filter(|region| region.len() > most_nodes) {
+    for region in &regions {
+        // Of steps, as many as a kernel has.
+        let most_nodes = facts.repeats.of_kernel(region).unwrap_or(most_nodes).min(most_nodes);
+        if region.len() <= most_nodes {
+            continue;
+        }
         parts.resize(facts.bound(), NONE);
         let mut start = 0;
         for end in cuts(&live(facts, region), most_nodes) {

@@ -12,7 +12,7 @@ fn kernels(graph: &Graph, figures: &TargetFigures) -> usize {
 fn what_two_kernels_share_counts_once() {
     // Each of the readers has the chain in it before they meet: 150 + 60 and 150 + 40 operations, of which 250 differ.
     let mut s = Sketch::new();
-    let x = s.input([4096], DType::F32);
+    let x = s.input([1 << 16], DType::F32);
     let chain = |s: &mut Sketch, x: NodeId, length: usize| {
         (0..length).fold(x, |x, n| s.unary(if n % 2 == 0 { UnaryOp::Abs } else { UnaryOp::Neg }, x))
     };
