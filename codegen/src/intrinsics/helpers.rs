@@ -181,8 +181,15 @@ fn snippets(language: Language) -> &'static [Snippet] {
             ],
         };
         let derived = derived.map(|text| -> &'static str { text.leak() });
-        let texts = texts.iter().copied().chain(derived).chain(own_texts());
-        texts.flat_map(|text| text.split("\n\n")).filter_map(Snippet::parse).collect()
+        let parsed = |text: &'static str| text.split("\n\n").filter_map(Snippet::parse);
+        let mut snippets: Vec<Snippet> = texts.iter().copied().chain(derived).flat_map(parsed).collect();
+        for snippet in own_texts().flat_map(parsed) {
+            // A language may have a function of its own for some dtype.
+            if snippets.iter().all(|other| other.name != snippet.name) {
+                snippets.push(snippet);
+            }
+        }
+        snippets
     })
 }
 

@@ -80,19 +80,19 @@ scalar_operations! {
     /// Hyperbolic tangent.
     Tanh = "tanh", Floats -> Same { cost: 25.0, spelling: Vectorised, floats: Near(f64::tanh) }
     /// Inverse of the hyperbolic sine.
-    Asinh = "asinh", Floats -> Same { cost: 40.0, spelling: Vectorised, floats: Near(libm::asinh) }
+    Asinh = "asinh", Floats -> Same { cost: 70.0, spelling: Vectorised, floats: Near(libm::asinh) }
     /// Inverse of the hyperbolic cosine.
-    Acosh = "acosh", Floats -> Same { cost: 40.0, spelling: Vectorised, floats: Near(acosh) }
+    Acosh = "acosh", Floats -> Same { cost: 70.0, spelling: Vectorised, floats: Near(acosh) }
     /// Inverse of the hyperbolic tangent.
-    Atanh = "atanh", Floats -> Same { cost: 40.0, spelling: Vectorised, floats: Near(libm::atanh) }
+    Atanh = "atanh", Floats -> Same { cost: 70.0, spelling: Vectorised, floats: Near(libm::atanh) }
     /// The error function.
     Erf = "erf", Floats -> Same { cost: 25.0, spelling: Vectorised, floats: Near(libm::erf) }
     /// `1 - erf(x)`, exact for large x.
     Erfc = "erfc", Floats -> Same { cost: 40.0, spelling: Vectorised, floats: Near(libm::erfc) }
     /// Inverse of the error function: ±infinity at ±1, NaN beyond.
-    Erfinv = "erfinv", Floats -> Same { cost: 40.0, spelling: Vectorised, floats: Near(erfinv) }
+    Erfinv = "erfinv", Floats -> Same { cost: 150.0, spelling: Vectorised, floats: Near(erfinv) }
     /// Logarithm of the absolute value of the gamma function; infinity at its poles.
-    Lgamma = "lgamma", Floats -> Same { cost: 80.0, spelling: Vectorised, floats: Near(lgamma) }
+    Lgamma = "lgamma", Floats -> Same { cost: 200.0, spelling: Vectorised, floats: Near(lgamma) }
     /// Derivative of the logarithm of the gamma function: infinity of the other sign at ±0, NaN at negative integers.
     Digamma = "digamma", Floats -> Same { cost: 80.0, spelling: Text(DIGAMMA), floats: Near(digamma) }
     /// Modified Bessel function of the first kind, of order 0.

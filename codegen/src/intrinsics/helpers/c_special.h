@@ -174,3 +174,62 @@ float lz_lgamma_f32(float x) {
     float infinite = __builtin_inff();
     return (x == 0.0f) | (fabsf(x) == infinite) ? infinite : (float)c;
 }
+
+// Reflected to x >= 0.5, raised to at least 6 by psi(x) = psi(x + 1) - 1 / x, then Stirling's series: Abramowitz and Stegun,
+// "Handbook of Mathematical Functions", 1964, formulas 6.3.5, 6.3.7 and 6.3.18.
+float lz_digamma_f32(float x) {
+    float y = x < 0.5f ? 1.0f - x : x;
+    float terms = 0.0f;
+    for (int i = 0; i < 6; ++i) {
+        terms = y < 6.0f ? terms + 1.0f / y : terms;
+        y = y < 6.0f ? y + 1.0f : y;
+    }
+    float h = 1.0f / y;
+    float z = h * h;
+    float p = 0.00416666667f;
+    p = 0.00396825397f - p * z;
+    p = 0.00833333333f - p * z;
+    p = 0.0833333333f - p * z;
+    float c = lz_log_f32(y) - terms - (0.5f * h + p * z);
+    float f = x - rintf(x);
+    float reflected = c - 3.14159265f / lz_tan_f32(3.14159265f * f);
+    c = x < 0.5f ? reflected : c;
+    c = (x < 0.0f) & (f == 0.0f) ? x - x + 0.0f * (1.0f / f) : c;
+    return x == 0.0f ? -1.0f / x : c;
+}
+
+// The power series up to 8, whose terms are all positive, and a polynomial of 16 / x - 1 for exp(-x) sqrt(x) i0(x) above: interpolated at
+// the zeros of a Chebyshev polynomial. The exponential function is taken twice of half of x, since i0 overflows later than it does.
+float lz_i0_f32(float x) {
+    float a = fabsf(x);
+    float q = 0.25f * a * a;
+    float low = 2.28434036e-27f;
+    low = low * q + 5.84791131e-25f;
+    low = low * q + 1.31578005e-22f;
+    low = low * q + 2.57892889e-20f;
+    low = low * q + 4.35838982e-18f;
+    low = low * q + 6.27608135e-16f;
+    low = low * q + 7.59405843e-14f;
+    low = low * q + 7.59405843e-12f;
+    low = low * q + 6.15118733e-10f;
+    low = low * q + 3.93675989e-08f;
+    low = low * q + 1.92901235e-06f;
+    low = low * q + 6.94444444e-05f;
+    low = low * q + 0.00173611111f;
+    low = low * q + 0.0277777778f;
+    low = low * q + 0.25f;
+    low = low * q + 1.0f;
+    low = low * q + 1.0f;
+    float u = 16.0f / a - 1.0f;
+    float high = 1.086794248e-7f;
+    high = high * u + 3.626670385e-7f;
+    high = high * u + 1.476115734e-6f;
+    high = high * u + 1.111214829e-5f;
+    high = high * u + 0.0001362171642f;
+    high = high * u + 0.0033605557f;
+    high = high * u + 0.4021765094f;
+    float root = lz_exp_f32(0.5f * a);
+    // Of infinity, no 0 that is multiplied with it.
+    high = high / sqrtf(a < 1e30f ? a : 1e30f) * root * root;
+    return a <= 8.0f ? low : high;
+}
