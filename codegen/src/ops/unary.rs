@@ -94,7 +94,7 @@ scalar_operations! {
     /// Logarithm of the absolute value of the gamma function; infinity at its poles.
     Lgamma = "lgamma", Floats -> Same { cost: 200.0, spelling: Vectorised, floats: Near(lgamma) }
     /// Derivative of the logarithm of the gamma function: infinity of the other sign at ±0, NaN at negative integers.
-    Digamma = "digamma", Floats -> Same { cost: 80.0, spelling: Text(DIGAMMA), floats: Near(digamma) }
+    Digamma = "digamma", Floats -> Same { cost: 250.0, spelling: Text(DIGAMMA), floats: Near(digamma) }
     /// Modified Bessel function of the first kind, of order 0.
     I0 = "i0", Floats -> Same { cost: 80.0, spelling: Text(I0), floats: Near(i0) }
     /// Round towards minus infinity.

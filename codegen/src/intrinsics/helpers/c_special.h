@@ -175,29 +175,6 @@ float lz_lgamma_f32(float x) {
     return (x == 0.0f) | (fabsf(x) == infinite) ? infinite : (float)c;
 }
 
-// Reflected to x >= 0.5, raised to at least 6 by psi(x) = psi(x + 1) - 1 / x, then Stirling's series: Abramowitz and Stegun,
-// "Handbook of Mathematical Functions", 1964, formulas 6.3.5, 6.3.7 and 6.3.18.
-float lz_digamma_f32(float x) {
-    float y = x < 0.5f ? 1.0f - x : x;
-    float terms = 0.0f;
-    for (int i = 0; i < 6; ++i) {
-        terms = y < 6.0f ? terms + 1.0f / y : terms;
-        y = y < 6.0f ? y + 1.0f : y;
-    }
-    float h = 1.0f / y;
-    float z = h * h;
-    float p = 0.00416666667f;
-    p = 0.00396825397f - p * z;
-    p = 0.00833333333f - p * z;
-    p = 0.0833333333f - p * z;
-    float c = lz_log_f32(y) - terms - (0.5f * h + p * z);
-    float f = x - rintf(x);
-    float reflected = c - 3.14159265f / lz_tan_f32(3.14159265f * f);
-    c = x < 0.5f ? reflected : c;
-    c = (x < 0.0f) & (f == 0.0f) ? x - x + 0.0f * (1.0f / f) : c;
-    return x == 0.0f ? -1.0f / x : c;
-}
-
 // The power series up to 8, whose terms are all positive, and a polynomial of 16 / x - 1 for exp(-x) sqrt(x) i0(x) above: interpolated at
 // the zeros of a Chebyshev polynomial. The exponential function is taken twice of half of x, since i0 overflows later than it does.
 float lz_i0_f32(float x) {
