@@ -48,7 +48,8 @@ fn few_kernels_serve_borders_of_every_width() {
             let x = ramp(&device, &[20, width]);
             x.eval().unwrap();
             let p = x.pad_with([[1, 1], [1, 1]], mode);
-            let slopes = p.i(s![1..-1, 2..]) - p.i(s![1..-1, ..-2]);
+            let rows = p.i(s![1..21]);
+            let slopes = rows.i(s![.., 2..]) - rows.i(s![.., ..-2]);
             let filtered = p.unsqueeze(0).unsqueeze(0).conv2d(&filter, None, 1, 0);
             loaded(|| slopes.eval().unwrap()) + loaded(|| filtered.eval().unwrap())
         };
