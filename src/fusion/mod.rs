@@ -479,13 +479,13 @@ impl Apart<'_> {
         let is_between = |&between: &usize| between != a && self.needs[between].contains(&a);
         let nodes = first.nodes.iter().chain(&second.nodes).copied();
         let too_many = self.facts.repeats.too_many(self.graph, nodes);
-        match merged.recomputed {
-            Some(Recomputed { value, times, .. }) if is_slower => {
+        match (merged.recomputed, too_many) {
+            (Some(Recomputed { value, times, .. }), _) if is_slower => {
                 WhyNot::Recomputation { value, times, fused, apart }
             }
             _ if is_slower => WhyNot::Unprofitable { fused, apart },
             _ if self.needs[b].iter().any(is_between) => WhyNot::Cycle,
-            _ if too_many.is_some() => too_many.map_or(WhyNot::NotTried, WhyNot::TooMany),
+            (_, Some(too_many)) => WhyNot::TooMany(too_many),
             _ if is_longer => WhyNot::Repeated { operations: merged.texts - first.texts - second.texts },
             // The search doubts small losses as well.
             _ if fused >= apart => WhyNot::Unprofitable { fused, apart },

@@ -15,7 +15,7 @@ use super::reads::{Reads, is_join};
 use crate::graph::op::Op;
 use crate::graph::{Graph, NodeId};
 
-/// What comes fewer times is left to the search.
+/// What comes fewer times is left to the search: its kernels are few texts anyway.
 const LEAST: u32 = 16;
 
 /// Bytes of a result from which what lies between two kernels costs more than the launch. There kernels are as large as they
@@ -25,7 +25,8 @@ const LARGE_BYTES: usize = 1 << 16;
 /// Simple operations of a kernel elsewhere, about: a C compiler takes 100 ms for its text.
 const SMALL_TEXT: f64 = 64.0;
 
-/// A function is as long in the text as so many simple operations; and how many of them it costs to run, at least.
+/// Simple operations that the text of a function is as long as, such as a sine; and what operations cost that are functions, at
+/// least ([`operation_cost`]).
 const TEXT_OF_FUNCTION: f64 = 4.0;
 const FUNCTION: f64 = 6.0;
 
@@ -35,7 +36,7 @@ const GENERATIONS: usize = 2;
 /// Operations of no such kind.
 const NONE: u32 = u32::MAX;
 
-/// A kind of operations that comes many times.
+/// Operations of the same kind.
 #[derive(Clone, Copy, Debug)]
 struct Kind {
     /// How often it comes.
@@ -96,16 +97,16 @@ impl Repeats {
         self.kinds.is_empty()
     }
 
-    /// How many of these nodes, which are all there are of some kinds, are the steps that a kernel has at most; `None` if most of
-    /// them come a few times.
+    /// How many of these nodes, a region of steps, are the whole steps that a kernel has at most; `None` if most of them come a
+    /// few times. A step has once what comes least often, and other kinds several times.
     pub(super) fn of_kernel(&self, nodes: &[NodeId]) -> Option<usize> {
         let kinds = || nodes.iter().filter_map(|id| self.kinds.get(*self.kind_of.get(id.index())? as usize));
-        let Kind { times, most } = *kinds().max_by_key(|kind| kind.times)?;
+        let Kind { times, most } = *kinds().min_by_key(|kind| kind.times)?;
         let step = (nodes.len() as f64 / f64::from(times)).round().max(1.0);
         (2 * kinds().count() > nodes.len()).then_some(most as usize * step as usize)
     }
 
-    /// What a kernel of these nodes, each of which may be among them several times, would have too many of.
+    /// What a kernel of these nodes would have too many of; a node that is named twice counts once.
     pub(super) fn too_many(&self, graph: &Graph, nodes: impl IntoIterator<Item = NodeId>) -> Option<TooMany> {
         if self.is_empty() {
             return None;
@@ -123,13 +124,14 @@ impl Repeats {
     }
 }
 
+/// How long an operation's text is, in simple operations.
 fn text_of(op: &Op) -> f64 {
     if operation_cost(op) >= FUNCTION { TEXT_OF_FUNCTION } else { 1.0 }
 }
 
-/// The text of what comes many times.
+/// How long the text of all kinds is, by how often they come.
 struct Texts {
-    /// How often a kind comes, ascending, and the text of those up to it.
+    /// How often a kind comes, ascending, and the text of all kinds that come so often or less.
     sums: Vec<(u32, f64)>,
 }
 
@@ -144,7 +146,7 @@ impl Texts {
         Texts { sums: kinds }
     }
 
-    /// That of one step of so many: of what comes about as often.
+    /// The text of one of so many steps: of the kinds that come about as often, half as often to twice.
     fn of_step(&self, steps: u32) -> f64 {
         let up_to = |times: u32| match self.sums.partition_point(|(other, _)| *other <= times) {
             0 => 0.0,
@@ -155,7 +157,8 @@ impl Texts {
     }
 }
 
-/// By node, the same for operations that do the same with what follows from the same operations.
+/// By node, a hash of the operation, its result's shape and dtype, and those of its operands, [`GENERATIONS`] back: what kinds are told
+/// apart by.
 fn hashes(graph: &Graph) -> Vec<u64> {
     let own: Vec<u64> = graph
         .nodes()

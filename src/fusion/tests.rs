@@ -210,6 +210,31 @@ fn too_large() {
     assert!(grouping.groups.iter().all(|group| group.nodes.len() <= MAX_NODES));
 }
 
+/// Of small results, a kernel has as many steps as fit a short text; where what is left of a program could be one kernel, all.
+#[test]
+fn too_many_steps() {
+    for (steps, each) in [(300, Some(32)), (120, None)] {
+        let mut s = Sketch::new();
+        let mut x = s.input([8], DType::F32);
+        for _ in 0..steps {
+            x = s.unary(UnaryOp::Abs, x);
+            x = s.unary(UnaryOp::Neg, x);
+        }
+        let graph = s.outputs([x]);
+        let grouping = fused(&graph);
+        let Some(each) = each else {
+            assert_eq!(grouping.groups.len(), 1);
+            continue;
+        };
+        let sizes: Vec<usize> = grouping.groups.iter().map(|group| group.nodes.len()).collect();
+        let whole = &sizes[1..sizes.len() - 1];
+        assert!(whole.iter().all(|&size| size == 2 * each), "{sizes:?}");
+        let reasons = reasons(&graph, &grouping);
+        let expected = format!("times in the program, and up to {each} times in a kernel");
+        assert!(reasons.iter().all(|reason| reason.contains(&expected)), "{reasons:?}");
+    }
+}
+
 #[test]
 fn too_many_buffers() {
     let mut s = Sketch::new();

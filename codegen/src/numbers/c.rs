@@ -21,7 +21,8 @@ const PLACES: [&str; 9] = [
 ];
 /// Is given a place, then what is stored there.
 const STORES: [&str; 2] = ["lz_store_", "lz_stream_"];
-/// Is given a place, then how far it is to that of the next lane; and what places of lanes are compared with.
+/// Is given the place of the first lane, then how far it is from lane to lane; and what precedes the extent that such places are
+/// compared with.
 const SHORT_POSITIONS: &str = "lz_short_positions(";
 const COMPARED: &str = "), lz_splat_u32v(";
 /// Of a store that may go around the caches, precedes how many elements its loop has stored.
