@@ -579,19 +579,23 @@ double lz_erfinv_f64(double x) {
     return lz_erfinv_core(x, -lz_log_f64((1.0 - x) * (1.0 + x)));
 }
 
-// Reflected to x >= 0.5, raised to at least 6 by psi(x) = psi(x + 1) - 1 / x, then Stirling's series: Abramowitz and Stegun,
-// "Handbook of Mathematical Functions", 1964, formulas 6.3.5, 6.3.7 and 6.3.18. Between poles two large terms nearly cancel: in
-// double precision.
+// Reflected to x >= 0.5, raised to at least 10 by psi(x) = psi(x + 1) - 1 / x, then Stirling's series: Abramowitz and Stegun,
+// "Handbook of Mathematical Functions", 1964, formulas 6.3.5, 6.3.7 and 6.3.18. Between poles, and near the zero at 1.46, large terms
+// nearly cancel: in double precision.
 float lz_digamma_f32(float x) {
     double y = x < 0.5f ? 1.0 - (double)x : (double)x;
     double terms = 0.0;
-    for (int i = 0; i < 6; ++i) {
-        terms = y < 6.0 ? terms + 1.0 / y : terms;
-        y = y < 6.0 ? y + 1.0 : y;
+    for (int i = 0; i < 10; ++i) {
+        terms = y < 10.0 ? terms + 1.0 / y : terms;
+        y = y < 10.0 ? y + 1.0 : y;
     }
     double h = 1.0 / y;
     double z = h * h;
-    double p = 1.0 / 252.0 - (1.0 / 240.0) * z;
+    double p = 1.0 / 12.0;
+    p = 691.0 / 32760.0 - p * z;
+    p = 1.0 / 132.0 - p * z;
+    p = 1.0 / 240.0 - p * z;
+    p = 1.0 / 252.0 - p * z;
     p = 1.0 / 120.0 - p * z;
     p = 1.0 / 12.0 - p * z;
     double c = lz_log_f64(y) - terms - (0.5 * h + p * z);

@@ -176,37 +176,36 @@ float lz_lgamma_f32(float x) {
 }
 
 // The power series up to 8, whose terms are all positive, and a polynomial of 16 / x - 1 for exp(-x) sqrt(x) i0(x) above: interpolated at
-// the zeros of a Chebyshev polynomial. The exponential function is taken twice of half of x, since i0 overflows later than it does.
+// the zeros of a Chebyshev polynomial. From 100 on the result is infinity.
 float lz_i0_f32(float x) {
-    float a = fabsf(x);
-    float q = 0.25f * a * a;
-    float low = 2.28434036e-27f;
-    low = low * q + 5.84791131e-25f;
-    low = low * q + 1.31578005e-22f;
-    low = low * q + 2.57892889e-20f;
-    low = low * q + 4.35838982e-18f;
-    low = low * q + 6.27608135e-16f;
-    low = low * q + 7.59405843e-14f;
-    low = low * q + 7.59405843e-12f;
-    low = low * q + 6.15118733e-10f;
-    low = low * q + 3.93675989e-08f;
-    low = low * q + 1.92901235e-06f;
-    low = low * q + 6.94444444e-05f;
-    low = low * q + 0.00173611111f;
-    low = low * q + 0.0277777778f;
-    low = low * q + 0.25f;
-    low = low * q + 1.0f;
-    low = low * q + 1.0f;
-    float u = 16.0f / a - 1.0f;
-    float high = 1.086794248e-7f;
-    high = high * u + 3.626670385e-7f;
-    high = high * u + 1.476115734e-6f;
-    high = high * u + 1.111214829e-5f;
-    high = high * u + 0.0001362171642f;
-    high = high * u + 0.0033605557f;
-    high = high * u + 0.4021765094f;
-    float root = lz_exp_f32(0.5f * a);
-    // Of infinity, no 0 that is multiplied with it.
-    high = high / sqrtf(a < 1e30f ? a : 1e30f) * root * root;
-    return a <= 8.0f ? low : high;
+    double a = fabs((double)x);
+    a = a > 100.0 ? 100.0 : a;
+    double q = 0.25 * a * a;
+    double low = 2.2843403570804838e-27;
+    low = fma(low, q, 5.8479113141260385e-25);
+    low = fma(low, q, 1.3157800456783586e-22);
+    low = fma(low, q, 2.5789288895295828e-20);
+    low = fma(low, q, 4.358389823304995e-18);
+    low = fma(low, q, 6.276081345559193e-16);
+    low = fma(low, q, 7.594058428126623e-14);
+    low = fma(low, q, 7.594058428126624e-12);
+    low = fma(low, q, 6.151187326782565e-10);
+    low = fma(low, q, 3.936759889140842e-08);
+    low = fma(low, q, 1.9290123456790124e-06);
+    low = fma(low, q, 6.944444444444444e-05);
+    low = fma(low, q, 0.001736111111111111);
+    low = fma(low, q, 0.027777777777777776);
+    low = fma(low, q, 0.25);
+    low = fma(low, q, 1.0);
+    low = fma(low, q, 1.0);
+    double u = 16.0 / a - 1.0;
+    double high = 1.0829898259260847e-07;
+    high = fma(high, u, 3.631710305277285e-07);
+    high = fma(high, u, 1.4767921099426897e-06);
+    high = fma(high, u, 1.1111525456650673e-05);
+    high = fma(high, u, 0.00013621684311530046);
+    high = fma(high, u, 0.003360555851925354);
+    high = fma(high, u, 0.4021765094450081);
+    high = high / sqrt(a) * lz_exp2_core(a * 1.4426950408889634);
+    return (float)(a <= 8.0 ? low : high);
 }
