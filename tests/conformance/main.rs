@@ -35,6 +35,7 @@ mod pooling;
 mod products;
 mod rearrange;
 mod recurrences;
+mod reduced_rows;
 mod reductions;
 mod scans;
 mod scatter;

@@ -51,7 +51,10 @@ pub fn schedule(kernel: &Kernel, language: Language, figures: &Figures) -> Resul
     }
     if let Some(contraction) = Contraction::of(kernel, language) {
         return Ok(match language {
-            Language::C => Schedule::Contraction(contraction.schedule(kernel)),
+            Language::C => match RowContraction::instead(kernel, &contraction) {
+                Some(rows) => Schedule::RowContraction(rows.schedule(kernel)),
+                None => Schedule::Contraction(contraction.schedule(kernel)),
+            },
             Language::Cuda => Schedule::Product(contraction.tiles(kernel, figures)),
         });
     }

@@ -16,7 +16,7 @@ use crate::ir::{AxisKind, Kernel, ValueId, ValueOp};
 use crate::{BinaryOp, DType, Language, ReduceOp};
 
 /// Columns of a block whose rows are reduced before, at least: other blocks reduce the same.
-const FEWEST_COLUMNS: u64 = 128;
+pub(super) const FEWEST_COLUMNS: u64 = 128;
 
 /// Columns that fill most of a tile.
 const FEWEST_SUMMED: u64 = 3 * PANEL / 4;
@@ -28,7 +28,7 @@ const SHORT_TERMS: u64 = 1 << 16;
 const FEWER_TERMS: u64 = 4;
 
 /// Blocks that keep all cores busy.
-const BLOCKS: u64 = 32;
+pub(super) const BLOCKS: u64 = 32;
 
 /// What an argument counts as that is a number of rows: one text is for all of them.
 const SOME_ROWS: u64 = 2 * ROWS;

@@ -9,7 +9,7 @@ use crate::index::AxisId;
 use crate::ir::{Kernel, ValueId, ValueOp};
 
 /// Rows that are few: what is read for them is not worth packing.
-const FEW_ROWS: u64 = 16;
+pub(super) const FEW_ROWS: u64 = 16;
 
 /// Terms whose columns are gone through side by side then, more of fewer columns; columns of such a block, and blocks.
 pub(crate) const FEW_TERMS: u64 = 16;
@@ -20,6 +20,11 @@ const THIN_BLOCKS: u64 = 8;
 /// are packed.
 const LONG_TERMS: u64 = 2048;
 const MANY_LINES: u64 = 128;
+
+/// Columns of a block.
+pub(super) fn thin_columns(columns: u64) -> u64 {
+    (columns / THIN_BLOCKS).next_multiple_of(PANEL).clamp(PANEL, THIN_COLUMNS)
+}
 
 impl Contraction {
     /// Whether rows are so few that the right factor is gone through as it is in memory.
@@ -93,7 +98,7 @@ impl Contraction {
     /// How a core computes it.
     pub(super) fn thin(&self, kernel: &Kernel) -> ContractionSchedule {
         let (column, terms) = (kernel.axis(self.column).extent, kernel.axis(self.depth[0]).extent);
-        let some = (column / THIN_BLOCKS).next_multiple_of(PANEL).clamp(PANEL, THIN_COLUMNS);
+        let some = thin_columns(column);
         // Memory is read line by line, some side by side.
         let (columns, depth) = match (self.are_lines(kernel), self.has_lifts()) {
             (true, false) => (some, LONG_TERMS),

@@ -20,6 +20,7 @@ mod parse;
 mod passes;
 mod plain;
 mod quotients;
+pub mod row_blocks;
 mod row_contraction;
 mod row_contraction_cuda;
 mod rows;

@@ -3,17 +3,11 @@
 
 use super::contraction::{Contraction, Product};
 use super::exact::is_exact;
-use super::share::{COLUMNS, FEWEST_TERMS, PANEL, TILE_ROWS};
+use super::row_blocks::{even_rows, has_all_columns, some_rows};
+use super::share::{COLUMNS, FEWEST_TERMS, PANEL};
 use crate::index::AxisId;
 use crate::ir::{AxisKind, AxisSet, Kernel, Store, ValueId, ValueOp};
 use crate::{BinaryOp, DType, Language, ReduceOp};
-
-/// Blocks that keep all cores busy, and multiplications of one that are worth dividing it.
-const BLOCKS: u64 = 3;
-const DIVIDED: u64 = 1 << 23;
-
-/// From so many blocks on, it matters little that a core has one more than others.
-const MANY_BLOCKS: u64 = 16;
 
 /// Terms that are packed together.
 const DEPTH: u64 = 256;
@@ -143,6 +137,13 @@ impl RowContraction {
         (is_stored(kernel, &map, elements) && has_rows && pays && is_near).then_some(found)
     }
 
+    /// A contraction whose rows are reduced, and enough for blocks of all columns, which reduce them once.
+    pub(super) fn instead(kernel: &Kernel, contraction: &Contraction) -> Option<RowContraction> {
+        let is_reduced = !contraction.statistics.is_empty() && !contraction.is_few;
+        let found = is_reduced.then(|| RowContraction::of(kernel, Language::C)).flatten()?;
+        has_all_columns(found.schedule(kernel).rows.into()).then_some(found)
+    }
+
     /// Whether the factors may be BF16, whose terms are multiplied in pairs: rounding them changes nothing, or the left ones are
     /// weights of a softmax, and their sums are rounded to BF16 themselves before anything follows from them.
     fn has_pairs(&self, kernel: &Kernel) -> bool {
@@ -243,7 +244,7 @@ impl RowContraction {
         let Contraction { rows, batch, column, products, .. } = &self.contraction;
         // The text is for every extent of an argument: of rows it matters only whether they are blocks enough as they are.
         let most_rows = self.most_rows(kernel);
-        let many = |rows: u64| if rows >= BLOCKS * most_rows { BLOCKS * most_rows } else { most_rows };
+        let many = |rows: u64| some_rows(rows, most_rows);
         let known = |axes: &[AxisId], counted: &dyn Fn(u64) -> u64| match axes.split_first() {
             Some((&first, rest)) if kernel.axis(first).is_argument => {
                 positions(kernel, rest) * counted(kernel.axis(first).extent)
@@ -251,23 +252,15 @@ impl RowContraction {
             _ => positions(kernel, axes),
         };
         let (all, batch) = (known(rows, &many), known(batch, &|_| 1));
-        let mut of_block = most_rows.min(all.next_multiple_of(TILE_ROWS));
         let columns = if products.is_empty() { 0 } else { kernel.axis(*column).extent };
         let of_row = kernel.axis(self.along).extent * (columns + self.terms(kernel));
-        while batch * all.div_ceil(of_block) < BLOCKS && of_block.saturating_mul(of_row) >= DIVIDED {
-            of_block = (of_block / 2).next_multiple_of(TILE_ROWS);
-        }
-        // Blocks of equal size; a few are made an even number, so that two cores end together. If the outermost extent is an argument,
-        // it is the rows inside of it that are divided.
+        // If the outermost extent is an argument, it is the rows inside of it that are divided.
         let first = rows.first().filter(|&&axis| kernel.axis(axis).is_argument);
         let each = first.map_or(all, |_| positions(kernel, &rows[1..]));
-        let each = if each >= of_block { each } else { all };
-        let parts = each.div_ceil(of_block);
-        let is_uneven = parts > 1 && batch.saturating_mul(parts) < MANY_BLOCKS;
-        let parts = if is_uneven { parts.next_multiple_of(2) } else { parts };
-        of_block = each.div_ceil(parts).next_multiple_of(TILE_ROWS);
+        let of_block = even_rows(batch, [all, each], most_rows, of_row);
         // What is packed takes as little of a stack of doubles.
-        let most = COLUMNS * 4 / self.contraction.dtype.size() as u64;
+        let most = if self.scores.is_empty() { COLUMNS / 2 } else { COLUMNS };
+        let most = most * 4 / self.contraction.dtype.size() as u64;
         let columns = padded(kernel, *column).max(padded(kernel, self.along)).min(most);
         let depths = self.scores.iter().flat_map(|score| &score.depth).chain(&self.contraction.depth);
         let depth = depths.map(|&axis| kernel.axis(axis).extent).max().unwrap_or(1).min(DEPTH);

@@ -2,7 +2,7 @@
 //! block has whole rows of it, made of products if need be, reduces them, and multiplies them, or stores what they come to. On a GPU a block goes along
 //! rows that a softmax makes of products once, and has parts of them.
 
-use lazuli_codegen::schedule::share;
+use lazuli_codegen::schedule::{row_blocks, share};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -330,9 +330,23 @@ impl Analyser<'_> {
     ) -> Work {
         let facts = self.facts;
         let mut work = Work::default();
-        let of_product = sums.iter().map(|&sum| facts.of(self.graph.operands(sum)[0]).elements).max();
-        let columns = of_product.unwrap_or(1) / elements.max(1);
-        let often = columns.div_ceil(share::COLUMNS as usize) as f64;
+        let last = sums[sums.len() - 1];
+        let product = self.graph.operands(last)[0];
+        let (of_product, terms) = (facts.of(product).elements, facts.of(last).fan as usize);
+        let factors = facts.reads.reads(product).iter().map(|read| facts.of(read.node).elements);
+        let right = factors.filter(|&own| own != elements).max().unwrap_or(elements).max(1);
+        let columns = (of_product / elements.max(1)) as u64;
+        let rows = of_product / right;
+        let batch = elements / terms.max(1) / rows.max(1);
+        let [rows, terms, batch] = [rows, terms, batch.max(1)].map(|extent| extent as u64);
+        let size = facts.of(last).size as u64;
+        let [rows_each, columns_each] = row_blocks::reduced_block(batch, [rows, columns], terms, size);
+        let often = columns.div_ceil(columns_each.max(1)) as f64;
+        if columns_each >= columns {
+            // Such blocks have fewer rows than others, and so pack the columns more often.
+            let again = rows.div_ceil(rows_each.max(1)).saturating_sub(rows.div_ceil(share::ROWS));
+            self.add(&mut work, (Loop::Lanes, Role::Hero), right as f64 * again as f64 * PACKING);
+        }
         for (&id, follows) in nodes.iter().zip(follows) {
             let node = facts.of(id);
             let is_factor = facts.reads.users(id).iter().any(|user| sums.contains(user));

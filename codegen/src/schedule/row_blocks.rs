@@ -1,0 +1,57 @@
+//! Blocks of contractions that reduce the rows of their left factor first, on a core. Whoever plans kernels asks the same.
+
+use super::contraction::{BLOCKS, FEWEST_COLUMNS};
+use super::few_rows::{FEW_ROWS, thin_columns};
+use super::share::{COLUMNS, ROWS, TILE_ROWS, rows_of_block};
+
+/// Blocks that keep all cores busy whose rows are reduced first, and multiplications of one that are worth dividing it.
+const ROW_BLOCKS: u64 = 3;
+const DIVIDED: u64 = 1 << 23;
+
+/// From so many blocks on, it matters little that a core has one more than others.
+const MANY_ROW_BLOCKS: u64 = 16;
+
+/// What a number of rows counts as that is an argument: of a text for every number it matters only how many blocks there are.
+pub(super) fn some_rows(rows: u64, most: u64) -> u64 {
+    (rows / most.max(1)).clamp(1, ROW_BLOCKS) * most
+}
+
+/// Rows of such blocks, of equal size: a few are made an even number, so that two cores end together. Given are how many rows there are,
+/// what is divided of them, how many a block has at most, and the multiplications for each.
+pub(super) fn even_rows(batch: u64, [all, each]: [u64; 2], most: u64, of_row: u64) -> u64 {
+    let mut of_block = most.min(all.next_multiple_of(TILE_ROWS)).max(TILE_ROWS);
+    while batch.saturating_mul(all.div_ceil(of_block)) < ROW_BLOCKS
+        && of_block.saturating_mul(of_row) >= DIVIDED
+    {
+        of_block = (of_block / 2).next_multiple_of(TILE_ROWS);
+    }
+    let each = if each >= of_block { each } else { all };
+    let parts = each.div_ceil(of_block);
+    let is_uneven = parts > 1 && batch.saturating_mul(parts) < MANY_ROW_BLOCKS;
+    let parts = if is_uneven { parts.next_multiple_of(2) } else { parts };
+    each.div_ceil(parts.max(1)).next_multiple_of(TILE_ROWS)
+}
+
+/// Rows that are worth packing all columns for.
+const ROWS_OF_ALL_COLUMNS: u64 = 96;
+
+/// Whether blocks of so many rows have all columns, so that rows are reduced once.
+pub(super) fn has_all_columns(rows: u64) -> bool {
+    rows >= ROWS_OF_ALL_COLUMNS
+}
+
+/// Rows and columns of a block of a contraction that reduces the rows of its left factor first: beside other columns they are reduced
+/// again.
+pub fn reduced_block(batch: u64, [rows, columns]: [u64; 2], terms: u64, size: u64) -> [u64; 2] {
+    if rows <= FEW_ROWS {
+        return [rows, thin_columns(columns)];
+    }
+    let most = rows_of_block(terms, size, 1);
+    let all = some_rows(rows, most);
+    let whole = even_rows(batch, [all, all], most, terms.saturating_mul(columns));
+    if most > 0 && has_all_columns(whole) {
+        return [whole, columns];
+    }
+    let blocks = batch.saturating_mul(rows.div_ceil(ROWS)).saturating_mul(columns.div_ceil(COLUMNS));
+    [ROWS, if blocks < BLOCKS { FEWEST_COLUMNS } else { COLUMNS }.min(columns)]
+}
