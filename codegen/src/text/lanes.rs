@@ -87,6 +87,8 @@ struct Loop<'p, 'a> {
     count: &'static str,
     /// Its variable, and where that begins.
     lanes: (Var, &'p Expr),
+    /// Where it ends.
+    end: Option<&'p Expr>,
     /// Whether quotients by constants stay from the loop's first position to its last.
     is_segment: bool,
     /// Whether what local arrays have beyond its end is stored later, or never read.
@@ -174,6 +176,7 @@ impl Printer<'_> {
         }
         let mut vectors = Loop {
             count: if is_whole { "LANES" } else { LEFT },
+            end: Some(to),
             is_segment: hint == LoopHint::SimdSegment,
             is_spilling: hint == LoopHint::SimdSpilling,
             ..Loop::new(self, (var, from))
@@ -235,6 +238,7 @@ impl<'p, 'a> Loop<'p, 'a> {
             groups: Vec::new(),
             count: "LANES",
             lanes,
+            end: None,
             is_segment: false,
             is_spilling: false,
             counts: false,
@@ -407,12 +411,14 @@ impl Loop<'_, '_> {
         self.see(dtype);
         let (to, value) = (self.printer.element_of(array, index), self.vector(value, kind));
         let (store, count) = match self.room(array, index) {
-            Room::Whole => (store, "LANES"),
+            // Of a line half of which a vector fills, whether the rest is stored as well.
+            Room::Whole | Room::Counted if is_streamed && !self.is_spilling => (store, self.left()),
+            Room::Whole => (store, "LANES".into()),
             Room::Vector if self.count == LEFT && lies_beside(self.printer.kernel, index, self.lanes.0) => {
-                (Lanes::store_line(dtype).0, self.count())
+                (Lanes::store_line(dtype).0, self.count().into())
             }
-            Room::Vector if self.count == LEFT => (Lanes::store_first(dtype).0, self.count()),
-            Room::Vector | Room::Counted => (store, self.count()),
+            Room::Vector if self.count == LEFT => (Lanes::store_first(dtype).0, self.count().into()),
+            Room::Vector | Room::Counted => (store, self.count().into()),
         };
         let streams = match is_streamed {
             true => {
@@ -424,6 +430,14 @@ impl Loop<'_, '_> {
         };
         self.line(&format!("{store}({to}, {value}, {count}{streams});"));
         Some(())
+    }
+
+    /// How many elements are left of the loop.
+    fn left(&mut self) -> String {
+        match self.end.filter(|_| self.count != LEFT) {
+            Some(end) => self.printer.expr(&end.clone().then(Arithmetic::Sub, self.lanes.0)),
+            None => self.count().into(),
+        }
     }
 
     /// How many lanes to load and to store.
