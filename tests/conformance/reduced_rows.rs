@@ -66,3 +66,13 @@ fn a_batch_of_them() {
         ]
     });
 }
+
+/// A cache holds a tile of such rows, which is divided no further.
+#[test]
+fn few_queries_of_many_keys() {
+    check_on_cpu("few queries", |device: &Device| {
+        let of = |shape: &[usize], seed| floats(device, DType::F32, shape.to_vec(), 1.0, seed);
+        let (q, k, v) = (of(&[5, 64], 1), of(&[12_000, 64], 2), of(&[12_000, 64], 3));
+        vec![near("attention", (q.matmul(&k.t()) * 0.1).softmax(-1).matmul(&v), 1e-4, 1e-4)]
+    });
+}

@@ -20,9 +20,8 @@ pub(super) fn some_rows(rows: u64, most: u64) -> u64 {
 /// what is divided of them, how many a block has at most, and the multiplications for each.
 pub(super) fn even_rows(batch: u64, [all, each]: [u64; 2], most: u64, of_row: u64) -> u64 {
     let mut of_block = most.min(all.next_multiple_of(TILE_ROWS)).max(TILE_ROWS);
-    while batch.saturating_mul(all.div_ceil(of_block)) < ROW_BLOCKS
-        && of_block.saturating_mul(of_row) >= DIVIDED
-    {
+    let is_few = |of_block| batch.saturating_mul(all.div_ceil(of_block)) < ROW_BLOCKS;
+    while of_block > TILE_ROWS && is_few(of_block) && of_block.saturating_mul(of_row) >= DIVIDED {
         of_block = (of_block / 2).next_multiple_of(TILE_ROWS);
     }
     let each = if each >= of_block { each } else { all };
@@ -49,9 +48,38 @@ pub fn reduced_block(batch: u64, [rows, columns]: [u64; 2], terms: u64, size: u6
     let most = rows_of_block(terms, size, 1);
     let all = some_rows(rows, most);
     let whole = even_rows(batch, [all, all], most, terms.saturating_mul(columns));
-    if most > 0 && has_all_columns(whole) {
+    if has_all_columns(whole) {
         return [whole, columns];
     }
     let blocks = batch.saturating_mul(rows.div_ceil(ROWS)).saturating_mul(columns.div_ceil(COLUMNS));
     [ROWS, if blocks < BLOCKS { FEWEST_COLUMNS } else { COLUMNS }.min(columns)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Few rows, or a cache of few, are not divided for ever.
+    #[test]
+    fn no_block_has_less_than_a_tile_of_rows() {
+        for all in [0, 1, 5, 6, 7, 12, 1000] {
+            for most in [0, 6, 12, 240] {
+                let of_block = even_rows(1, [all, all], most, 1 << 22);
+                assert!(
+                    of_block.is_multiple_of(TILE_ROWS) && of_block <= 240,
+                    "{all} rows, {most} at most: {of_block}"
+                );
+            }
+        }
+        assert_eq!(even_rows(1, [5, 5], 6, 1 << 22), TILE_ROWS);
+    }
+
+    #[test]
+    fn rows_of_a_cache_have_all_columns() {
+        assert_eq!(reduced_block(1, [512, 512], 512, 4), [96, 512]);
+        assert_eq!(reduced_block(1, [64, 512], 512, 4), [ROWS, FEWEST_COLUMNS]);
+        assert_eq!(reduced_block(1, [512, 512], 20_000, 4), [ROWS, FEWEST_COLUMNS]);
+        assert_eq!(reduced_block(1, [16, 4096], 512, 4), [16, 512]);
+        assert_eq!(reduced_block(1, [0, 0], 0, 4), [0, thin_columns(0)]);
+    }
 }

@@ -330,7 +330,7 @@ impl Analyser<'_> {
     ) -> Work {
         let facts = self.facts;
         let mut work = Work::default();
-        let last = sums[sums.len() - 1];
+        let Some(&last) = sums.last() else { return work };
         let product = self.graph.operands(last)[0];
         let (of_product, terms) = (facts.of(product).elements, facts.of(last).fan as usize);
         let factors = facts.reads.reads(product).iter().map(|read| facts.of(read.node).elements);
