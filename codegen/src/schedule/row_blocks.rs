@@ -1,23 +1,24 @@
-//! Blocks of contractions that reduce the rows of their left factor first, on a core. Whoever plans kernels asks the same.
+//! Block sizes of contractions on a core that reduce the rows of their left factor first. Fusion asks here how often a row will be
+//! reduced: once where a block has all columns, else once in each block of columns.
 
 use super::contraction::{BLOCKS, FEWEST_COLUMNS};
 use super::few_rows::{FEW_ROWS, thin_columns};
 use super::share::{COLUMNS, ROWS, TILE_ROWS, rows_of_block};
 
-/// Blocks that keep all cores busy whose rows are reduced first, and multiplications of one that are worth dividing it.
+/// Blocks that keep the cores busy; and multiplications of a block from which on it is divided to have so many.
 const ROW_BLOCKS: u64 = 3;
 const DIVIDED: u64 = 1 << 23;
 
 /// From so many blocks on, it matters little that a core has one more than others.
 const MANY_ROW_BLOCKS: u64 = 16;
 
-/// What a number of rows counts as that is an argument: of a text for every number it matters only how many blocks there are.
+/// The number of rows that a text is made for, where it is an argument: one to three full blocks, of `most` rows each.
 pub(super) fn some_rows(rows: u64, most: u64) -> u64 {
     (rows / most.max(1)).clamp(1, ROW_BLOCKS) * most
 }
 
-/// Rows of such blocks, of equal size: a few are made an even number, so that two cores end together. Given are how many rows there are,
-/// what is divided of them, how many a block has at most, and the multiplications for each.
+/// Rows of a block, of at most `most`, a multiple of a tile's. Blocks are of equal size, and few of them an even number, so that two cores
+/// end together. There are `batch` products of `all` rows, of which `each` lie together and are divided; a row takes `of_row` multiplications.
 pub(super) fn even_rows(batch: u64, [all, each]: [u64; 2], most: u64, of_row: u64) -> u64 {
     let mut of_block = most.min(all.next_multiple_of(TILE_ROWS)).max(TILE_ROWS);
     let is_few = |of_block| batch.saturating_mul(all.div_ceil(of_block)) < ROW_BLOCKS;
@@ -39,8 +40,8 @@ pub(super) fn has_all_columns(rows: u64) -> bool {
     rows >= ROWS_OF_ALL_COLUMNS
 }
 
-/// Rows and columns of a block of a contraction that reduces the rows of its left factor first: beside other columns they are reduced
-/// again.
+/// About how many rows and columns a block has, of `batch` products of so many rows and columns each: sums of so many terms of `size`
+/// bytes. Each block of columns reduces its rows again.
 pub fn reduced_block(batch: u64, [rows, columns]: [u64; 2], terms: u64, size: u64) -> [u64; 2] {
     if rows <= FEW_ROWS {
         return [rows, thin_columns(columns)];

@@ -137,7 +137,8 @@ impl RowContraction {
         (is_stored(kernel, &map, elements) && has_rows && pays && is_near).then_some(found)
     }
 
-    /// A contraction whose rows are reduced, and enough for blocks of all columns, which reduce them once.
+    /// Another form of a contraction that reduces its rows: blocks have all columns, and reduce them once. `None` if its rows are too few
+    /// for that, or so long that a cache holds few.
     pub(super) fn instead(kernel: &Kernel, contraction: &Contraction) -> Option<RowContraction> {
         let is_reduced = !contraction.statistics.is_empty() && !contraction.is_few;
         let found = is_reduced.then(|| RowContraction::of(kernel, Language::C)).flatten()?;
@@ -258,7 +259,7 @@ impl RowContraction {
         let first = rows.first().filter(|&&axis| kernel.axis(axis).is_argument);
         let each = first.map_or(all, |_| positions(kernel, &rows[1..]));
         let of_block = even_rows(batch, [all, each], most_rows, of_row);
-        // What is packed takes as little of a stack of doubles.
+        // Whole rows, the sums and these columns are in a second-level cache together. Of doubles as many bytes.
         let most = if self.scores.is_empty() { COLUMNS / 2 } else { COLUMNS };
         let most = most * 4 / self.contraction.dtype.size() as u64;
         let columns = padded(kernel, *column).max(padded(kernel, self.along)).min(most);

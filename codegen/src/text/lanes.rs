@@ -87,7 +87,7 @@ struct Loop<'p, 'a> {
     count: &'static str,
     /// Its variable, and where that begins.
     lanes: (Var, &'p Expr),
-    /// Where it ends.
+    /// Where that ends.
     end: Option<&'p Expr>,
     /// Whether quotients by constants stay from the loop's first position to its last.
     is_segment: bool,
@@ -411,7 +411,7 @@ impl Loop<'_, '_> {
         self.see(dtype);
         let (to, value) = (self.printer.element_of(array, index), self.vector(value, kind));
         let (store, count) = match self.room(array, index) {
-            // Of a line half of which a vector fills, whether the rest is stored as well.
+            // A vector of half a cache line goes around the caches only if this loop stores the other half too.
             Room::Whole | Room::Counted if is_streamed && !self.is_spilling => (store, self.left()),
             Room::Whole => (store, "LANES".into()),
             Room::Vector if self.count == LEFT && lies_beside(self.printer.kernel, index, self.lanes.0) => {
