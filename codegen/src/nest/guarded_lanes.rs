@@ -10,7 +10,10 @@ use crate::schedule::share::NEAR;
 pub(super) const VECTOR: u64 = 16;
 
 /// Rows of so many positions are masked from end to end: the few vectors between two borders are not worth loops of their own.
-const LONGEST_WHOLE: u64 = 4 * VECTOR;
+const LONGEST_WHOLE: u64 = 2 * VECTOR;
+
+/// The same of rows that are reduced, whose borders would be loops of single numbers.
+const LONGEST_REDUCED: u64 = 4 * VECTOR;
 
 /// Whether loops along the axis that store all results read what is guarded in vectors, and all guards are masks.
 pub(super) fn are_masks(kernel: &Kernel, axis: AxisId) -> bool {
@@ -57,7 +60,7 @@ pub(super) fn masks_lines(kernel: &Kernel, axis: AxisId, values: &[ValueId]) -> 
         _ => false,
     };
     let below = kernel.down_from(values.iter().copied());
-    let longest = if below.iter().any(has_gaps) { VECTOR } else { LONGEST_WHOLE };
+    let longest = if below.iter().any(has_gaps) { VECTOR } else { LONGEST_REDUCED };
     kernel.axis(axis).extent <= longest && are_masks_of(kernel, axis, values)
 }
 

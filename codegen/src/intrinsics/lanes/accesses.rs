@@ -130,6 +130,7 @@ pub(super) fn define(dtype: DType, ty: &'static str, kind: Kind, width: u32, add
     access.shuffle(add);
     access.pick(add);
     access.spread(add);
+    access.gather_all(add);
     access.gather_inside(add);
     access.gather(add);
     access.gather_at(add);
