@@ -4,6 +4,7 @@ use super::super::INDEX;
 use super::super::accumulate::set;
 use super::super::emitter::Emitter;
 use super::super::loops::{counting, stepping};
+use super::super::prefetch::prefetch_next;
 use super::super::stmt::Arithmetic::{Add, Less, Min, Mul, Sub};
 use super::super::stmt::{Expr, LoopHint, Pairing, Stmt, Turning};
 use super::super::variable::Var;
@@ -12,6 +13,9 @@ use crate::DType;
 use crate::index::IndexExpr;
 use crate::ir::ValueId;
 use crate::schedule::{PANEL, TILE_ROWS, consecutive_along};
+
+/// The part of a term's columns that a block has is short, and that of the next term far: no hardware prefetches it.
+const TERMS_AHEAD: i64 = 8;
 
 impl Writer<'_> {
     /// Panels: the columns of one term side by side, then those of the next one.
@@ -50,6 +54,8 @@ impl Writer<'_> {
             let target = Expr::element(packed, row.then(Add, lane.clone()));
             emitter.open(&[self.contraction.column], false);
             emitter.bind(self.contraction.column, INDEX, first.then(Add, lane));
+            let around = (&[self.depth][..], self.contraction.column);
+            prefetch_next(emitter, self.kernel, &[value], around, TERMS_AHEAD);
             let value = self.factor(emitter, value);
             emitter.push(Stmt::Assign { target: target.clone(), value });
             let body = emitter.close();
