@@ -33,6 +33,11 @@ const FUNCTION: f64 = 6.0;
 /// Generations of operands that tell kinds apart.
 const GENERATIONS: usize = 2;
 
+/// Generations of operands and users in which operations of a kind must be alike, most of them and at least so many: else no two
+/// kernels would have the same of them, however few each had.
+const SURROUNDINGS: usize = 8;
+const ALIKE: u32 = LEAST / 2;
+
 /// Operations of no such kind.
 const NONE: u32 = u32::MAX;
 
@@ -75,6 +80,11 @@ impl Repeats {
             *text += text_of(&graph.node(id).op);
         }
         times.retain(|_, (times, _)| *times >= LEAST);
+        if times.is_empty() {
+            return Repeats::default();
+        }
+        let alike = alike(graph, &computed, &hashes);
+        times.retain(|kind, (times, _)| 2 * alike.get(kind).copied().unwrap_or(0) >= *times);
         let texts = Texts::of(times.values().copied().collect());
         let mut repeats = Repeats { kinds: Vec::new(), kind_of: vec![NONE; graph.bound()] };
         let mut number_of: FxHashMap<u64, u32> = FxHashMap::default();
@@ -157,6 +167,35 @@ impl Texts {
     }
 }
 
+/// Of each kind, by its hash, how many operations have [`ALIKE`] with the same surroundings.
+fn alike(graph: &Graph, computed: &[NodeId], kinds: &[u64]) -> FxHashMap<u64, u32> {
+    let around = (0..SURROUNDINGS).fold(kinds.to_vec(), |before, _| {
+        let mut users = vec![0_u64; graph.bound()];
+        for id in graph.nodes() {
+            let own = before[id.index()];
+            graph.operands(id).iter().for_each(|operand| {
+                let sum = &mut users[operand.index()];
+                *sum = sum.wrapping_add(own);
+            });
+        }
+        let with_neighbours = graph.nodes().map(|id| {
+            let mut hasher = FxHasher::default();
+            (before[id.index()], users[id.index()]).hash(&mut hasher);
+            graph.operands(id).iter().for_each(|operand| before[operand.index()].hash(&mut hasher));
+            hasher.finish()
+        });
+        with_neighbours.collect()
+    });
+    let mut times: FxHashMap<u64, u32> = FxHashMap::default();
+    computed.iter().for_each(|id| *times.entry(around[id.index()]).or_default() += 1);
+    let mut alike = FxHashMap::default();
+    for id in computed.iter().filter(|id| times.get(&around[id.index()]).is_some_and(|times| *times >= ALIKE))
+    {
+        *alike.entry(kinds[id.index()]).or_default() += 1;
+    }
+    alike
+}
+
 /// By node, a hash of the operation, its result's shape and dtype, and those of its operands, [`GENERATIONS`] back: what kinds are told
 /// apart by.
 fn hashes(graph: &Graph) -> Vec<u64> {
@@ -178,4 +217,52 @@ fn hashes(graph: &Graph) -> Vec<u64> {
         });
         with_operands.collect()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::sketch::Sketch;
+    use crate::{BinaryOp, DType, UnaryOp};
+
+    const OPS: [[UnaryOp; 2]; 7] = [
+        [UnaryOp::Exp, UnaryOp::Sin],
+        [UnaryOp::Abs, UnaryOp::Square],
+        [UnaryOp::Log, UnaryOp::Tanh],
+        [UnaryOp::Neg, UnaryOp::Relu],
+        [UnaryOp::Erf, UnaryOp::Cos],
+        [UnaryOp::Sqrt, UnaryOp::Floor],
+        [UnaryOp::Atan, UnaryOp::Ceil],
+    ];
+
+    fn repeats(sketch: &Sketch, outputs: Vec<NodeId>) -> Repeats {
+        let graph = sketch.outputs(outputs);
+        Repeats::of(&graph, &Reads::new(&graph, false))
+    }
+
+    #[test]
+    fn what_differs_around_is_no_step() {
+        // Every operation comes 64 times, and each chain once.
+        let mut s = Sketch::new();
+        let x = s.input([100], DType::F32);
+        let chain = |n: usize| (0..7).fold(x, |y, bit| s.unary(OPS[bit][(n >> bit) & 1], y));
+        let outputs = (0..128).map(chain).collect();
+        assert!(repeats(&s, outputs).is_empty());
+    }
+
+    #[test]
+    fn steps_are() {
+        let mut s = Sketch::new();
+        let (x, w) = (s.input([100], DType::F32), s.input([100], DType::F32));
+        let step = |h: NodeId, _| {
+            let y = s.binary(BinaryOp::Mul, h, w);
+            let y = s.unary(UnaryOp::Tanh, y);
+            let y = s.binary(BinaryOp::Add, y, x);
+            s.unary(UnaryOp::Sin, y)
+        };
+        let last = (0..80).fold(x, step);
+        let repeats = repeats(&s, vec![last]);
+        assert!(repeats.kinds.iter().all(|kind| kind.times > 70 && kind.most < 10), "{repeats:?}");
+        assert_eq!(repeats.kinds.len(), 4);
+    }
 }

@@ -40,15 +40,28 @@ void lz_pair_along_bf16(float* array, idx row, idx depth, idx rows) {
 #endif
 }
 
+// neighbours in memory
+void lz_widen_line_bf16(float* restrict to, const unsigned short* restrict from, idx count) {
+  typedef unsigned vec __attribute__((vector_size(32), aligned(4), may_alias));
+  typedef unsigned short half __attribute__((vector_size(16), aligned(2), may_alias));
+  typedef unsigned one __attribute__((may_alias));
+  idx k = 0;
+  for (; k + 8 <= count; k += 8) *(vec*)(to + k) = __builtin_convertvector(*(const half*)(from + k), vec) << 16;
+  for (; k < count; ++k) *(one*)(to + k) = (unsigned)from[k] << 16;
+}
+
 // pairs of terms of 16 lines i in memory, [i][k], side by side: [k / 2][i]; depth and from_row are even. Where no pairs are
 // multiplied: to[k][i] = from[i][k]
 void lz_turn_bf16(float* restrict to, idx to_row, const unsigned short* restrict from, idx from_row, idx depth) {
 #if defined(__AVX512BF16__)
   lz_turn_f32(to, to_row, (const float*)from, from_row / 2, depth / 2);
 #else
-  typedef unsigned one __attribute__((may_alias));
-  for (int i = 0; i < 16; ++i) {
-    for (idx k = 0; k < depth; ++k) *(one*)(to + k * to_row + i) = (unsigned)from[i * from_row + k] << 16;
+  enum { TERMS = 64 };
+  float wide[16 * TERMS];
+  for (idx k = 0; k < depth; k += TERMS) {
+    const idx some = depth - k < TERMS ? depth - k : TERMS;
+    for (int i = 0; i < 16; ++i) lz_widen_line_bf16(wide + i * TERMS, from + i * from_row + k, some);
+    lz_turn_f32(to + k * to_row, to_row, wide, TERMS, some);
   }
 #endif
 }
@@ -231,15 +244,13 @@ void lz_multiply_lines_bf16(const unsigned short* restrict left, idx left_row, i
 #if defined(__AVX512BF16__)
   lz_multiply_tile_bf16((const float*)left, left_row / 2, 1, rows, right, right_row, sums, sums_row, depth, width, adds);
 #else
-  typedef unsigned one __attribute__((may_alias));
-  float wide[6 * 64];
+  enum { TERMS = 256 };
+  float wide[6 * TERMS];
   for (idx row = 0; row < rows; row += 6) {
-    for (idx k = 0; k < depth; k += 64) {
-      const idx some = depth - k < 64 ? depth - k : 64;
-      for (int i = 0; i < 6; ++i) {
-        for (idx l = 0; l < some; ++l) *(one*)(wide + i * 64 + l) = (unsigned)left[(row + i) * left_row + k + l] << 16;
-      }
-      lz_multiply_tile_f32(wide, 64, 1, right + k * right_row, right_row, sums + row * sums_row, sums_row, some, width, adds || k > 0, 0);
+    for (idx k = 0; k < depth; k += TERMS) {
+      const idx some = depth - k < TERMS ? depth - k : TERMS;
+      for (int i = 0; i < 6; ++i) lz_widen_line_bf16(wide + i * TERMS, left + (row + i) * left_row + k, some);
+      lz_multiply_tile_f32(wide, TERMS, 1, right + k * right_row, right_row, sums + row * sums_row, sums_row, some, width, adds || k > 0, 0);
     }
   }
 #endif
