@@ -108,6 +108,19 @@ pub const PROGRAMS: &[Program] = &[
         call: |data, n| data.query.pad(&[(0, 0), (n, CALLS - n)], 0.0) * 3.0,
     },
     Program {
+        name: "random crops of images with a border",
+        call: |data, n| {
+            let crop = |image: usize| {
+                let image_of = data.frames.select(0, image as isize).slice(0, 0..20);
+                let bordered = image_of.pad(&[(3, 3), (2, 2)], 0.0);
+                let (a, b) = ((n * (image + 5) % 7) as isize, (n / 7 + image) as isize % 5);
+                bordered.slice(0, a..a + 20).slice(1, b..b + 30)
+            };
+            let images: Vec<Tensor> = (0..4).map(crop).collect();
+            (Tensor::stack(&images.iter().collect::<Vec<_>>(), 0) - 0.45) / 0.22
+        },
+    },
+    Program {
         name: "one position of a cache",
         call: |data, n| data.keys.slice_assign(s![n as isize..n as isize + 1, .., ..], &data.key * 2.0),
     },

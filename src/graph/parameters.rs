@@ -4,9 +4,10 @@
 //! The slices of one tensor along one axis begin at one parameter, the least position that any of them reads, each at a
 //! fixed distance from there. So the distances between the elements that a kernel reads of a tensor are part of its
 //! text, as a stencil needs it; and where that least position is 0, as in halves, stencils, and everything that is only
-//! cut at its end, there is no parameter. Neither is there one for slices of what follows from such a slice: indices with
-//! many unknown positions grow with each view, and nothing in them simplifies. Nor is there one for slices of several joins of the
-//! same parts, as a stencil on a tensor with a border of its own elements has: each reads that of which all its elements are.
+//! cut at its end, there is no parameter, but for a crop of what has a border at both ends, as of images at random. Neither
+//! is there one for slices of what follows from such a slice: indices with many unknown positions grow with each view, and
+//! nothing in them simplifies. Nor is there one for slices of several joins of the same parts, as a stencil on a tensor with
+//! a border of its own elements has: each reads that of which all its elements are.
 //!
 //! What a pad puts somewhere into a larger tensor, as an assignment to a part does, begins at a parameter. So does the
 //! second of two tensors that are joined along the outermost axis, where the first one ends: a join of what grows is
@@ -117,11 +118,16 @@ impl Parameters {
             for (operand, axis, _, start) in
                 slices(graph, id).filter(|slice| !is_cut_before && !is_of_stencil[slice.0.index()])
             {
-                let Some(span) = spans.get_mut(&(operand, axis)).filter(|span| span.low > 0) else {
+                let Some(span) = spans.get_mut(&(operand, axis)) else { continue };
+                let is_crop = is_crop(graph, operand, axis, span);
+                if span.low == 0 && !is_crop {
                     continue;
-                };
+                }
                 let node = graph.node(operand);
-                let unit = unit(&node.shape, axis, span.low, node.dtype.size() as i64, language);
+                let unit = match is_crop {
+                    true => 1,
+                    false => unit(&node.shape, axis, span.low, node.dtype.size() as i64, language),
+                };
                 let parameter = *span.parameter.get_or_insert_with(|| {
                     parameters.values.push((span.low / unit) as u64);
                     parameters.values.len() - 1
@@ -198,6 +204,15 @@ impl Parameters {
 fn is_division(graph: &Graph, id: NodeId) -> bool {
     let node = graph.node(id);
     node.op == Op::View(View::Reshape) && maps::divides(&node.shape, &graph.node(graph.operands(id)[0]).shape)
+}
+
+/// Whether slices read a part of what is padded at both ends, which may begin elsewhere next time.
+fn is_crop(graph: &Graph, padded: NodeId, axis: usize, span: &Span) -> bool {
+    let Op::View(View::Pad { before, .. }) = &graph.node(padded).op else { return false };
+    let length = graph.node(graph.operands(padded)[0]).shape[axis];
+    let extent = graph.node(padded).shape[axis];
+    let is_bordered = before[axis] > 0 && before[axis] + length < extent;
+    is_bordered && span.high - span.low < extent as i64
 }
 
 /// Of each axis that a slice cuts: the operand, the axis, the positions that it reads, and where it begins.

@@ -44,6 +44,14 @@ fn placed(region: &Region, before: &[usize], lengths: &[usize], extents: &[usize
     if is_beyond && ends == 1 { Placed::Outside } else { placed }
 }
 
+/// Whether it may be one of many crops of an image with a border, the others of which begin elsewhere: one plan serves all. Several
+/// axes have padding at both ends, which what goes back to a part of a join has not.
+fn is_crop(region: &Region, before: &[usize], lengths: &[usize], extents: &[usize]) -> bool {
+    let is_whole = region.iter().zip(lengths).all(|(&(low, high), &length)| high - low + 1 == length as i64);
+    let is_bordered = |&axis: &usize| before[axis] > 0 && before[axis] + lengths[axis] < extents[axis];
+    is_whole && (0..before.len()).filter(is_bordered).count() > 1
+}
+
 /// The truth of a condition, if it is the same in all of the region: as of one that says where the first part of a join is.
 fn truth(graph: &Graph, condition: NodeId, region: &Region) -> Option<bool> {
     if let Some(constant) = splat(graph, condition) {
@@ -89,8 +97,14 @@ pub(super) fn of_padded(site: &mut Site<'_>) -> Option<Step> {
     let Op::View(View::Pad { before, value }) = &site.operand(0).op else { return None };
     let Op::View(View::Slice { starts, steps }) = &site.node.op else { return None };
     let x = site.inner(0)[0];
-    match placed(&region(site)?, before, &site.graph.node(x).shape, &site.operand(0).shape) {
+    let (region, lengths, extents) = (region(site)?, &site.graph.node(x).shape, &site.operand(0).shape);
+    match placed(&region, before, lengths, extents) {
         Placed::Across => None,
+        Placed::Inside
+            if steps.iter().all(|&step| step == 1) && is_crop(&region, before, lengths, extents) =>
+        {
+            None
+        }
         Placed::Outside => site.become_constant(*value, ConstantRole::Literal),
         Placed::Inside => {
             let starts = starts.iter().zip(before).map(|(&start, &before)| start - before as i64).collect();
