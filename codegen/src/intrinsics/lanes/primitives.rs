@@ -320,8 +320,19 @@ fn of_masks(width: u32, add: Add) {
         function(&format!("lz_majority_{vector}"), vector, &["a", "b", "c"], majority);
     }
     if width == 8 {
-        let product = "(u64v)__builtin_ia32_pmuludq512_mask((wordsv)a, (wordsv)b, (i64v){ 0 }, -1)";
-        function("lz_low_product", "u64v", &["a", "b"], product.into());
+        let code = format!(
+            "{PASTED}u64v lz_low_product(u64v a, u64v b) {{
+#ifdef MASKS
+    return (u64v)__builtin_ia32_pmuludq512_mask((wordsv)a, (wordsv)b, (i64v){{ 0 }}, -1);
+#elif {AVX2}
+    return (u64v)__builtin_ia32_pmuludq256((wordsv)a, (wordsv)b);
+#else
+    return a;
+#endif
+}}
+"
+        );
+        add("lz_low_product", code);
     }
 }
 

@@ -15,7 +15,11 @@ const OF_LIBRARY: [&str; 8] = ["sqrt", "fabs", "floor", "ceil", "rint", "trunc",
 const INSTRUCTIONS: [(&str, &str, &str); 7] = [
     ("lz_scale_f32v", "ifdef MASKS", "lz_scalef(x, n)"),
     ("lz_scale_f64v", "ifdef MASKS", "lz_scalef_wide(x, n)"),
-    ("lz_product_u32v", "ifdef MASKS", "lz_low_product(a, b)"),
+    (
+        "lz_product_u32v",
+        "if defined(MASKS) || (defined(__AVX2__) && !defined(__clang__) && !defined(__AVX512VL__))",
+        "lz_low_product(a, b)",
+    ),
     // A bit is what most of three have there: both extremes, and all ones but for the sign.
     (
         "lz_maximum_f32v",
