@@ -359,6 +359,12 @@ impl Maps {
     }
 }
 
+/// Whether a pad puts a border round an image: at both ends of several axes. What goes back to a part of a join is padded along one.
+pub(crate) fn is_bordered_image(before: &[usize], lengths: &[usize], extents: &[usize]) -> bool {
+    let has_both = |&axis: &usize| before[axis] > 0 && before[axis] + lengths[axis] < extents[axis];
+    (0..before.len()).filter(has_both).count() > 1
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@
 //! The slices of one tensor along one axis begin at one parameter, the least position that any of them reads, each at a
 //! fixed distance from there. So the distances between the elements that a kernel reads of a tensor are part of its
 //! text, as a stencil needs it; and where that least position is 0, as in halves, stencils, and everything that is only
-//! cut at its end, there is no parameter, but for a crop of what has a border at both ends, as of images at random. Neither
+//! cut at its end, there is no parameter, but for the crop of an image with a border, as at random. Neither
 //! is there one for slices of what follows from such a slice: indices with many unknown positions grow with each view, and
 //! nothing in them simplifies. Nor is there one for slices of several joins of the same parts, as a stencil on a tensor with
 //! a border of its own elements has: each reads that of which all its elements are.
@@ -119,7 +119,7 @@ impl Parameters {
                 slices(graph, id).filter(|slice| !is_cut_before && !is_of_stencil[slice.0.index()])
             {
                 let Some(span) = spans.get_mut(&(operand, axis)) else { continue };
-                let is_crop = is_crop(graph, operand, axis, span);
+                let is_crop = is_crop(graph, id, axis, span);
                 if span.low == 0 && !is_crop {
                     continue;
                 }
@@ -206,13 +206,16 @@ fn is_division(graph: &Graph, id: NodeId) -> bool {
     node.op == Op::View(View::Reshape) && maps::divides(&node.shape, &graph.node(graph.operands(id)[0]).shape)
 }
 
-/// Whether slices read a part of what is padded at both ends, which may begin elsewhere next time.
-fn is_crop(graph: &Graph, padded: NodeId, axis: usize, span: &Span) -> bool {
+/// Whether a slice of an image with a border is a crop, which may begin elsewhere next time: the only one along the axis, unlike
+/// those of a stencil, and of fewer positions than the image with its border has.
+fn is_crop(graph: &Graph, slice: NodeId, axis: usize, span: &Span) -> bool {
+    let padded = graph.operands(slice)[0];
     let Op::View(View::Pad { before, .. }) = &graph.node(padded).op else { return false };
-    let length = graph.node(graph.operands(padded)[0]).shape[axis];
-    let extent = graph.node(padded).shape[axis];
-    let is_bordered = before[axis] > 0 && before[axis] + length < extent;
-    is_bordered && span.high - span.low < extent as i64
+    let (lengths, extents) = (&graph.node(graph.operands(padded)[0]).shape, &graph.node(padded).shape);
+    let read = (span.high - span.low) as usize;
+    maps::is_bordered_image(before, lengths, extents)
+        && read < extents[axis]
+        && read == graph.node(slice).shape[axis]
 }
 
 /// Of each axis that a slice cuts: the operand, the axis, the positions that it reads, and where it begins.

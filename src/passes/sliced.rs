@@ -4,6 +4,7 @@
 use smallvec::SmallVec;
 
 use super::rule::{Site, Step, splat};
+use crate::graph::maps::is_bordered_image;
 use crate::graph::op::{ConstantRole, Op, View};
 use crate::graph::{Graph, NodeId};
 
@@ -42,14 +43,6 @@ fn placed(region: &Region, before: &[usize], lengths: &[usize], extents: &[usize
         }
     }
     if is_beyond && ends == 1 { Placed::Outside } else { placed }
-}
-
-/// Whether it may be one of many crops of an image with a border, the others of which begin elsewhere: one plan serves all. Several
-/// axes have padding at both ends, which what goes back to a part of a join has not.
-fn is_crop(region: &Region, before: &[usize], lengths: &[usize], extents: &[usize]) -> bool {
-    let is_whole = region.iter().zip(lengths).all(|(&(low, high), &length)| high - low + 1 == length as i64);
-    let is_bordered = |&axis: &usize| before[axis] > 0 && before[axis] + lengths[axis] < extents[axis];
-    is_whole && (0..before.len()).filter(is_bordered).count() > 1
 }
 
 /// The truth of a condition, if it is the same in all of the region: as of one that says where the first part of a join is.
@@ -97,11 +90,14 @@ pub(super) fn of_padded(site: &mut Site<'_>) -> Option<Step> {
     let Op::View(View::Pad { before, value }) = &site.operand(0).op else { return None };
     let Op::View(View::Slice { starts, steps }) = &site.node.op else { return None };
     let x = site.inner(0)[0];
-    let (region, lengths, extents) = (region(site)?, &site.graph.node(x).shape, &site.operand(0).shape);
-    match placed(&region, before, lengths, extents) {
+    let (lengths, extents) = (&site.graph.node(x).shape, &site.operand(0).shape);
+    match placed(&region(site)?, before, lengths, extents) {
         Placed::Across => None,
+        // The one of many crops of an image that has nothing of the border: the plan of the others serves it, too.
         Placed::Inside
-            if steps.iter().all(|&step| step == 1) && is_crop(&region, before, lengths, extents) =>
+            if *lengths == site.node.shape
+                && steps.iter().all(|&step| step == 1)
+                && is_bordered_image(before, lengths, extents) =>
         {
             None
         }

@@ -40,7 +40,7 @@ void lz_pair_along_bf16(float* array, idx row, idx depth, idx rows) {
 #endif
 }
 
-// neighbours in memory
+// to[k] = from[k], which memory has as BF16
 void lz_widen_line_bf16(float* restrict to, const unsigned short* restrict from, idx count) {
   typedef unsigned vec __attribute__((vector_size(32), aligned(4), may_alias));
   typedef unsigned short half __attribute__((vector_size(16), aligned(2), may_alias));

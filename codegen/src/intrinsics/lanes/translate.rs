@@ -1,6 +1,6 @@
 //! From C of numbers to C of vectors: the same operations in the same order, so that each lane has the same bits.
 
-use super::conversions::conversion;
+use super::conversions::{AVX2, conversion};
 use super::kind::{Kind, Narrow};
 use super::syntax::{self, Node, Statement};
 use super::vectorised::Vectorised;
@@ -11,15 +11,11 @@ use crate::intrinsics::{Helpers, call, parenthesise};
 /// Functions of the C library that vectors have, by their names for double precision.
 const OF_LIBRARY: [&str; 8] = ["sqrt", "fabs", "floor", "ceil", "rint", "trunc", "copysign", "fma"];
 
-/// Helpers that a processor has instructions for, and where: see `primitives`.
+/// Helpers that a processor has instructions for, and where (`(AVX2)` stands for [`AVX2`]): see `primitives`.
 const INSTRUCTIONS: [(&str, &str, &str); 7] = [
     ("lz_scale_f32v", "ifdef MASKS", "lz_scalef(x, n)"),
     ("lz_scale_f64v", "ifdef MASKS", "lz_scalef_wide(x, n)"),
-    (
-        "lz_product_u32v",
-        "if defined(MASKS) || (defined(__AVX2__) && !defined(__clang__) && !defined(__AVX512VL__))",
-        "lz_low_product(a, b)",
-    ),
+    ("lz_product_u32v", "if defined(MASKS) || (AVX2)", "lz_low_product(a, b)"),
     // A bit is what most of three have there: both extremes, and all ones but for the sign.
     (
         "lz_maximum_f32v",
@@ -378,7 +374,9 @@ impl Lanes {
         let mut body = format!("{text}    return {value};\n");
         let instructions = INSTRUCTIONS.iter().filter(|(own, ..)| *own == name);
         let branches: String = instructions
-            .map(|(_, condition, instruction)| format!("#{condition}\n    return {instruction};\n"))
+            .map(|(_, condition, instruction)| {
+                format!("#{}\n    return {instruction};\n", condition.replace("(AVX2)", &format!("({AVX2})")))
+            })
             .collect();
         if !branches.is_empty() {
             body = format!("{branches}#else\n{body}#endif\n");
